@@ -127,6 +127,44 @@ def test_a_server_that_dies_loses_nothing_and_its_calls_move_on():
     assert len(a.requests) < 90 < len(b.requests)
 
 
+def test_after_a_time_aside_one_call_at_a_time_tries_a_server(monkeypatch):
+    monkeypatch.setattr("kace.models.http.SHORTEST", 1e-6)
+
+    class Silent:
+        """A server that cannot be reached, which takes a while to notice."""
+
+        name, identity, url, reached, calls, most = "openai/m", "m", "silent", True, 0, 0
+
+        async def complete(self, request):
+            self.calls += 1
+            self.most = max(self.most, self.calls)
+            await asyncio.sleep(0.01)
+            self.calls -= 1
+            lost = Transient("no connection")
+            lost.sent = lost.billed = False
+            raise lost
+
+    with ChatServer([says("4")]) as server:
+        silent = Silent()
+        well = OpenAIModel("m", base_url=server.url, api_key=None, timeout=20.0, name="openai/m")
+        model = Servers([silent, well])
+
+        async def calls():
+            assert await outcome(model, next(r for r in map(request, map(str, range(99))) if first(model, r) is silent))
+            silent.most = 0
+            async with asyncio.TaskGroup() as group:
+                for n in range(40):
+                    group.create_task(outcome(model, request(f"p{n}")))
+            await well.aclose()
+
+        asyncio.run(calls())
+    assert silent.most == 1
+
+
+def first(model, asked):
+    return next(model.candidates(asked.attempt.problem)).remote
+
+
 def test_a_server_that_comes_back_is_used_again(monkeypatch):
     monkeypatch.setattr("kace.models.http.SHORTEST", 0.0)
     with ChatServer([error(503), error(503), error(503), says("4")]) as a, ChatServer([says("4")]) as b:

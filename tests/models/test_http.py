@@ -161,6 +161,9 @@ def packed(body):
 
 
 def test_bytes_after_a_compressed_body_are_a_fault():
+    named = packed(gzip.compress(b"four", mtime=0)).replace(b"encoding: gzip", b"encoding: GZIP")
+    found, _ = sent(named)
+    assert found == b"four"
     found, _ = sent(packed(gzip.compress(b"four", mtime=0) + b"tail"))
     assert type(found) is Transient and "another length" in str(found)
     found, _ = sent(packed(gzip.compress(b"four", mtime=0)[:-3]))

@@ -122,6 +122,7 @@ class HttpClient:
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_seconds
         )
         self._lost_at = -math.inf
+        self._trust: ssl.SSLContext | None = None
         self._sessions: WeakKeyDictionary[
             asyncio.AbstractEventLoop, aiohttp.ClientSession
         ] = WeakKeyDictionary()
@@ -206,11 +207,14 @@ class HttpClient:
         if self._socket:
             connector = aiohttp.UnixConnector(self._socket)
         else:
-            # aiohttp's own context ignores a later change of SSL_CERT_FILE.
-            secure = self.url.startswith("https")
-            context = ssl.create_default_context() if secure else True
+            # aiohttp's own context ignores a later change of SSL_CERT_FILE. One takes
+            # 17 ms to create, so it is shared by the sessions.
+            if self._trust is None and self.url.startswith("https"):
+                self._trust = ssl.create_default_context()
             connector = aiohttp.TCPConnector(
-                limit=0, ssl=context, keepalive_timeout=IDLE_SECONDS
+                limit=0,
+                ssl=self._trust or True,
+                keepalive_timeout=IDLE_SECONDS,
             )
         session = aiohttp.ClientSession(
             connector=connector,
@@ -238,6 +242,7 @@ async def read_body(
 
 def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
     """Decompress a body, to at most `most` bytes."""
+    coding = coding.strip().lower()
     if coding in ("", "identity"):
         return body
     if coding != "gzip":
@@ -464,7 +469,8 @@ class Remote(ABC):
             raise ModelError(Failure.TIMEOUT, what) from None
         reply = self.read_reply(body, time.perf_counter() - started)
         self.answered = True
-        return replace(reply, text=without_secrets(reply.text))
+        text = without_secrets(reply.text)
+        return reply if text == reply.text else replace(reply, text=text)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -705,9 +711,10 @@ class AnthropicModel(Remote):
         text = ""
         try:
             for block in message["content"]:
-                if block["type"] == "text":
-                    text += _check_text(block["text"])
-        except (LookupError, TypeError, ValueError):
+                part = _check_text(block.get("text") or "")
+                if block.get("type") == "text":
+                    text += part
+        except (LookupError, TypeError, AttributeError, ValueError):
             raise _read_fault(message, "content") from None
         finish = FINISH.get(str(message.get("stop_reason")), Finish.STOP)
         return Reply(text, finish, read_usage(message.get("usage")), seconds)
@@ -808,7 +815,14 @@ class Server:
         self.remote = remote
         self.under_way = 0
         self.aside_until = 0.0
+        self._doubtful = False  # set aside, and no call succeeded since
         self._failures = 0  # in a row
+
+    def is_open(self, now: float) -> bool:
+        """Whether a call may go there: after a time aside, one tries it alone."""
+        if now < self.aside_until:
+            return False
+        return not (self._doubtful and self.under_way)
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -817,6 +831,7 @@ class Server:
         try:
             yield
             self._failures = 0
+            self._doubtful = False
         finally:
             self.under_way -= 1
 
@@ -838,6 +853,7 @@ class Server:
         if seconds and now >= self.aside_until:
             seconds = min(seconds, LONGEST)
             self.aside_until = now + seconds
+            self._doubtful = True
             warning = "%s is set aside for %.0f s: %s"
             log.warning(warning, self.remote.url, seconds, error.message)
         unbilled = (
@@ -885,9 +901,7 @@ class Servers:
         left = list(self._servers)
         while left:
             now = time.monotonic()
-            able = [
-                server for server in left if now >= server.aside_until
-            ] or left
+            able = [server for server in left if server.is_open(now)] or left
             calls = 1 + sum(server.under_way for server in able)
             share = math.ceil(LOAD * calls / len(able))
             chosen = max(able, key=lambda server: _rank(server, key))
