@@ -480,3 +480,25 @@ def test_everybody_gets_a_turn_and_cancelling_gives_it_back():
                 group.create_task(hold(attempt_at("qr"[index % 2], index), 0.001))
 
     asyncio.run(work())
+
+
+def test_an_engine_that_dies_again_and_again_is_started_again_after_a_rest(tmp_path, monkeypatch):
+    class Dead:
+        is_alive = False
+
+        def __init__(self, path, settings):
+            starts.append(path)
+
+        def stop(self): ...
+
+    starts = []
+    monkeypatch.setattr("kace.models.local.Engine", Dead)
+    model = LocalModel(tmp_path, name="local/dead", sha256="0", settings=EngineSettings())
+    for _ in range(4):
+        model._start()
+    for _ in range(2):
+        with pytest.raises(KaceError, match="died 4 times"):
+            model._start()
+    monkeypatch.setattr("kace.models.local.REST_SECONDS", 0.0)
+    model._start()
+    assert len(starts) == 5

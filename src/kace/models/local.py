@@ -337,6 +337,7 @@ SLOTS = 8
 STOP_SECONDS = 2.0
 MAX_THREADS = 16  # with more, those of a small model mostly wait for each other
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error
+REST_SECONDS = 5.0  # for which calls fail then; a server recovers after that
 SOCKET_PATH_LIMIT = 66  # the kernel has room for about 100 characters
 CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
@@ -406,8 +407,7 @@ class Engine:
             raise Transient(self._describe_end()) from None
         text = response.body.decode(errors="replace")
         if response.status != 200:
-            what = one_line(f"local engine: HTTP {response.status}: {text}")
-            raise ModelError(Failure.PROVIDER_ERROR, what)
+            raise _read_refusal(response.status, text)
         return text
 
     def _describe_end(self) -> str:
@@ -417,6 +417,22 @@ class Engine:
                 f"the local engine ended with status {self._process.wait(0.2)}"
             )
         return "the local engine closed the connection"
+
+
+def _read_refusal(status: int, text: str) -> ModelError:
+    """Return the error of llama.cpp; a prompt that is too long by its sizes."""
+    what = f"local engine: HTTP {status}: {text}"
+    with suppress(ValueError, KeyError, TypeError):
+        error = json.loads(text)["error"]
+        what = f"local engine: {error['message']}"
+        prompt = int(error["n_prompt_tokens"])
+        context = int(error["n_ctx"])
+        if prompt > context > 0:
+            what = (
+                f"the prompt has {prompt:,} tokens, more than the context "
+                f"of {context:,}"
+            )
+    return ModelError(Failure.PROVIDER_ERROR, one_line(what))
 
 
 def run_engine(settings: Mapping[str, Any]) -> None:
@@ -627,6 +643,7 @@ class LocalModel:
         )  # guards `_engine`, `_starts`, `_closed`
         self._engine: Engine | None = None
         self._starts = 0
+        self._gave_up_at: float | None = None
         self._closed = False
 
     async def complete(self, request: Request) -> Reply:
@@ -672,16 +689,21 @@ class LocalModel:
                     return self._engine
                 self._engine.stop()
             if self._starts == MAX_STARTS:
-                what = (
-                    f"the local engine died {MAX_STARTS} times on {self._path}"
-                )
-                fix = (
-                    "is there enough memory? try fewer slots, or another model"
-                )
-                raise KaceError(what, fix=fix)
+                self._give_up()
             self._starts += 1
             self._engine = Engine(self._path, self._settings)
             return self._engine
+
+    def _give_up(self) -> None:
+        """Raise `KaceError` for some seconds, then allow new starts."""
+        now = time.monotonic()
+        self._gave_up_at = self._gave_up_at or now
+        if now - self._gave_up_at < REST_SECONDS:
+            what = f"the local engine died {MAX_STARTS} times on {self._path}"
+            fix = "is there enough memory? try another model"
+            raise KaceError(what, fix=fix)
+        self._gave_up_at = None
+        self._starts = 0
 
 
 def open_local(
