@@ -598,7 +598,13 @@ class Jobs(ABC):
         """
         try:
             status, body = self._read_result(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+        ):
             raise Unfinished("unreadable result") from None
         data = json.dumps(body).encode()
         if status != 200:
@@ -644,6 +650,7 @@ class Jobs(ABC):
             LookupError,
             TypeError,
             AttributeError,
+            OverflowError,
             RecursionError,
         ):
             start = body[:200].decode("utf-8", "replace")

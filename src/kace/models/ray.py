@@ -92,15 +92,16 @@ class RayServer:
         self.reached = True  # it has reported its facts
 
     async def complete(self, request: Request) -> Reply:
-        """CallResult one request on the worker."""
+        """Answer one request on the worker."""
         reference = self._actor.complete.remote(request)
         try:
             answer: CallResult = await reference
         except asyncio.CancelledError:
             self._ray.cancel(reference)
             raise
-        except self._ray.exceptions.RayError:
-            raise Transient("a Ray worker was lost") from None
+        except self._ray.exceptions.RayError as error:
+            what = one_line(f"a Ray worker was lost: {error}")
+            raise Transient(what) from None
         _raise(answer)
         assert answer.reply is not None
         return answer.reply
@@ -131,7 +132,12 @@ def open_servers(config: Config) -> list[RayServer]:
     up, _ = ray.wait(list(starting), num_returns=most, timeout=10)
     servers = []
     for number, reference in enumerate(up):
-        facts = ray.get(reference)
+        try:
+            facts = ray.get(reference)
+        except ray.exceptions.RayError as error:
+            what = one_line(f"a Ray worker did not start: {error}")
+            fix = f"install kace {version('kace')} on every node"
+            raise KaceError(what, fix=fix) from None
         if isinstance(facts, CallResult):
             _raise(facts)
         if facts.kace != version("kace"):
