@@ -280,6 +280,20 @@ def test_over_its_calls_a_request_gets_what_was_paid_for(server: Running, stream
     assert body["usage"]["completion_tokens"] == 3 * 4 + 1
 
 
+def test_equal_answers_are_one_vote_where_a_solve_ends_early():
+    def halves(request: Request) -> str:
+        answer = ("7", "1/2")[request.attempt.index] if request.attempt.tier == "ES" else "0.5"
+        return f"\\boxed{{{answer}}}"
+
+    with Running(Watched(halves), limits=RequestLimits(max_calls=3)) as server:
+        with OpenAI(base_url=server.base_url, api_key="none") as client:
+            with pytest.raises(openai.APIStatusError) as raised:
+                client.chat.completions.create(model="kace", messages=PROBLEM)
+    details = paid(raised.value)["kace"]
+    assert sorted(vote["votes"] for vote in details["votes"]) == [1, 2]
+    assert details["answer"] in ("1/2", "0.5")
+
+
 def test_the_lowest_cap_holds_wherever_it_stands():
     with Running(Watched(climber), limits=RequestLimits(max_calls=2)) as server:
         with OpenAI(base_url=server.base_url, api_key="none") as client:

@@ -32,6 +32,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kace.answers.extract import Answer
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import (
@@ -414,7 +415,8 @@ class SolveService:
         limits = self._limits.least(body.kace)
         ledger = self.session.ledger
         bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
-        progress = Progress(on_step)
+        read = partial(self.session.kit.subject.read, problem=problem.text)
+        progress = Progress(on_step, read)
         try:
             async with self._within(limits.max_seconds), self._place(progress):
                 solution = await self._solve(problem, body, bill, progress)
@@ -507,8 +509,9 @@ class SolveService:
 class Progress(Silent):
     """Reports the steps of one solve, and keeps what was found if it ends early."""
 
-    def __init__(self, on_step: OnStep) -> None:
+    def __init__(self, on_step: OnStep, read: Callable[[str], Answer]) -> None:
         self._on_step = on_step
+        self._read = read
         self._attempts: list[Attempt] = []
         self._cards: dict[str, None] = {}
 
@@ -563,13 +566,19 @@ class Progress(Silent):
 
     def details(self) -> dict[str, object]:
         """Return what was found until now, as a solve that ended early reports it."""
-        votes = Counter(each.answer for each in self._attempts if each.answer)
+        votes: Counter[str] = Counter()
+        first: dict[str, str] = {}  # of equal answers, as it was written first
+        for attempt in self._attempts:
+            if attempt.answer is not None:
+                key = self._read(attempt.answer).key
+                first.setdefault(key, attempt.answer)
+                votes[key] += 1
+        ranked = [(first[key], n) for key, n in votes.most_common()]
+        agreed = ranked[0][0] if ranked and ranked[0][1] > 1 else None
         return {
             "exit_path": None,
-            "answer": next(
-                (text for text, n in votes.most_common(1) if n > 1), None
-            ),
-            "votes": [_vote(text, n) for text, n in votes.most_common()],
+            "answer": agreed,
+            "votes": [_vote(text, n) for text, n in ranked],
             "cards": list(self._cards),
             "attempts": len(self._attempts),
         }

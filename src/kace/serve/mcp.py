@@ -356,7 +356,9 @@ def _climb(
             fix="take the `problem` of a listed solve",
         )
     problem = found[0].problem
-    seed = found[0].seed if asked.seed is None else asked.seed
+    seed = asked.seed
+    if seed is None:
+        seed = min(row.seed for row in found)
     record = table.solution(problem, seed)
     if record is None:
         raise UsageError(
