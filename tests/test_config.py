@@ -192,6 +192,7 @@ def test_a_price_may_set_cache_writes_apart(tmp_path: Path):
         ({}, {"KACE_SEDE": "1"}, "unknown setting 'sede' from env; did you mean 'seed'?"),
         ({"preset": "aime"}, {}, "unknown preset 'aime'; did you mean 'aime25'?"),
         ({}, {"KACE_SEED": "many"}, "setting 'seed' (from env)"),
+        ({}, {"KACE_ROUTER": "many"}, "setting 'retrieval.router' (from env)"),
         ({"temperature": -1}, {}, "setting 'temperature' (from flag)"),
         ({"max_connections": 0}, {}, "setting 'max_connections'"),
     ],

@@ -551,7 +551,8 @@ def _drop_old_relevance(retrieval: object, name: str) -> None:
     ):
         raise UsageError(
             f"{name}: the relevance score 'tree' is gone",
-            fix="set a new threshold with kace learn calibrate TREE --train FILE",
+            fix="remove relevance and relevance_threshold there, then set a new"
+            " threshold with: kace learn calibrate TREE --train FILE",
         )
 
 
@@ -620,7 +621,7 @@ def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
 def _first_error(error: ValidationError, sources: Mapping[str, Source]) -> str:
     first = error.errors()[0]
     name = ".".join(map(str, first["loc"]))
-    source = sources.get(str(first["loc"][0]))
+    source = sources.get(name) or sources.get(str(first["loc"][0]))
     origin = f" (from {source})" if source else ""
     return f"setting '{name}'{origin}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
