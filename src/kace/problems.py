@@ -311,7 +311,9 @@ def _read_row(line: bytes, where: str) -> dict[str, object]:
             f"{where}: not JSON ({reason})", fix="one JSON object a line"
         ) from None
     if not isinstance(row, dict):
-        kind = {list: "list", str: "string"}.get(type(row), "single value")
+        kind = "single value"
+        if isinstance(row, list | str):
+            kind = "list" if isinstance(row, list) else "string"
         raise DataError(
             f"{where}: a {kind}, not an object",
             fix='write {"problem": "..."}',

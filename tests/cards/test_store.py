@@ -300,3 +300,30 @@ def test_a_large_tree_is_journalled_at_once_and_rewritten_now_and_then(tmp_path:
     assert rewritten == {0, 4, 8}, "every fourth change of 200 cards"
     assert store.verify() == []
     assert store.at(0) == EpistemicTree.of(DOMAINS, cards)
+
+
+def test_a_store_in_use_follows_a_journal_that_was_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kace.cards.store.SMALL", 1)
+    store = TreeStore.create(tmp_path / "tree", DOMAINS, [a_card(f"EXACT_N_{n}") for n in range(500)])
+    store.apply(Deprecate("EXACT_N_0"), author="ada")
+    journal = store.journal_path.read_bytes()
+    store.apply(Deprecate("EXACT_N_1"), author="ada")
+    store.journal_path.write_bytes(journal)
+    assert store.generation == reopened(store).generation == 1
+    assert store.load() == reopened(store).load()
+
+
+def test_an_edit_by_hand_of_a_large_tree_keeps_the_changes_since_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("kace.cards.store.SMALL", 1)
+    store = TreeStore.create(tmp_path / "tree", DOMAINS, [a_card(f"EXACT_N_{n}") for n in range(500)])
+    store.apply(Deprecate("EXACT_N_0"), author="ada")
+    text = store.cards_path.read_text()
+    store.cards_path.write_text(text.replace("small numbers", "tiny numbers"))
+    tree = store.apply(Deprecate("EXACT_N_1"), author="ada")
+    assert tree == store.load() == reopened(store).load()
+    assert [tree.card(f"EXACT_N_{n}").status.value for n in range(3)] == ["deprecated", "deprecated", "experimental"]
+    assert "tiny numbers" in tree.card("EXACT_N_2").payload
+    assert [entry.kind.value for entry in store.log()] == ["create", "deprecate", "by_hand", "deprecate"]
+    assert store.verify() == []
