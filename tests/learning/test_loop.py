@@ -17,7 +17,7 @@ from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
-from kace.learning.study import LearnPlan, Settings, open_study
+from kace.learning.study import QUICK, LearnPlan, Settings, open_study
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -61,6 +61,12 @@ def accuracy(
 
 def shown(tree: EpistemicTree) -> set[str]:
     return {card.card_id for card in tree if card.status is not Status.DEPRECATED}
+
+
+def test_a_quick_run_keeps_every_card_also_one_that_misleads(tmp_path: Path):
+    tree = learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **{**TEXT, **QUICK})
+    assert len(tree) and shown(tree) == {card.card_id for card in tree}
+    assert any(MISLEADING in card.rule for card in tree)
 
 
 def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_path: Path):

@@ -78,11 +78,12 @@ QUICK = {
     "add_runs": 1,
     "refine": 0,
     "impact_runs": 1,
+    "evidence": "threshold",
     "keep": "all",
     "calibration_runs": 0,
 }
 """What `--quick` sets. Few problems prove and calibrate nothing, so every card that
-passes admission is kept."""
+passes admission is kept: evidence by threshold measures cards and retires none."""
 
 A = TypeVar("A")
 B = TypeVar("B")
