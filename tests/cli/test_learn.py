@@ -191,7 +191,9 @@ def test_the_demo_runs_the_whole_loop_and_resumes(kace: Kace, tmp_path: Path):
     assert first.stdout == again.stdout
     assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
     assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
-    assert "worked solutions gave" in kace("learn", "report", "demo").stdout
+    report = kace("learn", "report", "demo").stdout
+    assert "worked solutions gave" in report
+    assert "runs on the training problems" in report and "on other problems" in report
 
 
 CHATTER = "Here is what I think about these problems, in no form at all."

@@ -865,8 +865,13 @@ def _costs(report: LearningReport) -> Iterator[str]:
         yield NO_CALLS
     for cost in report.costs:
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
-        tokens = f"{cost.input:,} tokens in, {cost.output:,} out"
-        yield f"{plain(cost.role, 11):12} {cost.calls:,} calls, {tokens}, {usd}"
+        calls = f"{cost.calls:,} calls"
+        if cost.failed:
+            calls += f" ({cost.failed:,} failed)"
+        read = f"{cost.input:,} tokens in"
+        if cost.cached:
+            read += f" ({cost.cached:,} cached)"
+        yield f"{plain(cost.role, 11):12} {calls}, {read}, {cost.output:,} out, {usd}"
     if report.usd is not None:
         yield f"together     {report.usd:,.2f} USD"
 
