@@ -62,6 +62,7 @@ SEQUENCE = 3  # words in the sequences by which problems are compared
 SHARED = (
     0.7  # share of the sequences at which two problems count as one, reworded
 )
+_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 
 
@@ -530,19 +531,22 @@ def tidy(problem: Problem, source: str) -> Problem:
 
 
 def _last_boxed(solution: str) -> str | None:
-    r"""Return the content of the last `\boxed{...}` of a published solution."""
-    start = solution.rfind("\\boxed{")
-    if start < 0:
+    r"""Return the content of the last `\boxed{...}` of a published solution.
+
+    `\fbox{...}` and `\boxed 5` count too.
+    """
+    boxes = list(_BOX.finditer(solution))
+    if not boxes:
         return None
-    start += len("\\boxed{")
+    last = boxes[-1]
+    if last[1] != "{":
+        return last[1].rstrip(".,;:!?*)") or None
     depth = 1
-    for place in range(start, len(solution)):
-        if solution[place] == "{":
-            depth += 1
-        elif solution[place] == "}":
-            depth -= 1
+    for brace in re.finditer(r"\\.|[{}]", solution[last.end() :], re.DOTALL):
+        depth += (brace[0] == "{") - (brace[0] == "}")
         if depth == 0:
-            return solution[start:place].strip() or None
+            content = solution[last.end() :][: brace.start()]
+            return content.strip() or None
     return None
 
 
