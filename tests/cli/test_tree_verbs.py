@@ -205,6 +205,22 @@ def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store:
     assert store.generation == 1
 
 
+def test_cards_of_an_old_store_are_added_at_their_scope(kace, store: TreeStore):
+    old = {**json.loads(card_line(NEW)), "scope": "geometry", "tier_eligibility": ["MS"], "tag": "x"}
+    del old["domain_tags"]
+    done = kace("add", "small", "-", stdin=json.dumps([old]))
+    assert (done.returncode, done.stdout) == (0, "MICRO_NEW_CARD\n")
+    assert store.load().card("MICRO_NEW_CARD").domain_tags == ("geometry",)
+
+
+def test_a_domain_described_otherwise_in_the_file_stays_and_is_named(kace, store: TreeStore):
+    before = store.load().domains
+    given = {"domains": [{"name": "geometry", "description": "of another tree"}], "cards": [json.loads(card_line(NEW))]}
+    done = kace("add", "small", "-", stdin=json.dumps(given))
+    assert "domain geometry keeps its description here" in done.stderr
+    assert store.load().domains == before
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
