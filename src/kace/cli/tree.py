@@ -239,7 +239,9 @@ def add(tree: Path, file: str, experimental: bool, why: str) -> None:
     base = before.with_domains((*before.domains, *new))
     for domain in bundle.domains:
         if domain not in base.domains:
-            note(f"domain {domain.name} keeps its description here; the file's differs")
+            note(
+                f"domain {domain.name} keeps its description here; the file's differs"
+            )
     fitting, refused = formats.select_new(base, bundle)
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
