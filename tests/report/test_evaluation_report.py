@@ -140,6 +140,14 @@ def test_the_lead_names_the_best_arm_and_admits_doubt(found: Evaluation):
     assert "It does better than tiered" in lead(replace(found, comparisons=others))
 
 
+def test_the_lead_of_two_arms_names_the_other_one_if_the_base_is_best():
+    plain, kace = ladders()[:2]
+    best = max((plain, kace), key=lambda table: table.metrics().accuracy or 0)
+    found = evaluation_of([plain, kace], base=best.name)
+    words = "differs from it" if found.comparisons[0].distinguishable else "is indistinguishable from it at this n"
+    assert lead(found).endswith(f"It is the base; the other arm {words}.")
+
+
 def test_one_arm_needs_no_base():
     alone = evaluation_of(ladders()[1:])
     assert (alone.base, alone.comparisons) == ("", ())

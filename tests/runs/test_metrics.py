@@ -54,6 +54,13 @@ def test_a_failed_call_is_a_wrong_answer_and_counted():
     assert found.failed == 1
 
 
+def test_the_accuracy_without_failed_solves_is_the_mean_over_problems_that_have_others():
+    rows = [a_row("a"), a_row("a", False, seed=1, failed=True), a_row("b", False), a_row("c", False, failed=True)]
+    found = metrics_of(an_arm("kace", rows))
+    assert (found.accuracy, found.accuracy_without_failed) == (pytest.approx(0.5 / 3), 0.5)
+    assert metrics_of(an_arm("kace", [a_row("c", False, failed=True)])).accuracy_without_failed is None
+
+
 def test_unlabelled_solves_count_for_calls_and_not_for_accuracy():
     found = metrics_of(an_arm("a", [a_row("a"), a_row("b", None, exit=ExitPath.MS_MAJORITY)]))
     assert (found.solves, found.labelled, found.accuracy, found.paper_calls) == (2, 1, 1.0, 3.5)

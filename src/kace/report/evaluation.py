@@ -282,8 +282,14 @@ def lead(found: Evaluation) -> str:
         clear = 0
         for each in found.comparisons:
             clear += each.distinguishable
-        others = counted(len(found.comparisons), "other arm")
-        return f"{highest} It is the base; {clear} of {others} differ from it."
+        verdict = (
+            f"{clear} of {len(found.comparisons)} other arms differ from it"
+        )
+        if len(found.comparisons) == 1:
+            verdict = "the other arm is indistinguishable from it at this n"
+            if clear:
+                verdict = "the other arm differs from it"
+        return f"{highest} It is the base; {verdict}."
     return highest
 
 

@@ -173,6 +173,8 @@ class Metrics:
     failed: (
         int  # solves that lost a call to the provider; they count in `accuracy`
     )
+    accuracy_without_failed: float | None
+    """Over the other solves: a selection, and never the headline."""
     damaged: int  # lines of the trace that could not be read
     retried: int  # solves made again after a failure
     paper_calls: float
@@ -310,7 +312,7 @@ def metrics_of(
         if known:
             labelled.add(known)
     clustered = labelled.clusters.alike()
-    accuracy = labelled.accuracy()
+    accuracy = _mean(labelled.shares)
     wilson = None
     if accuracy is not None:
         sizes = (size for _, size in clustered.elements())
@@ -330,6 +332,7 @@ def metrics_of(
         wilson=wilson,
         interval=cluster_interval(clustered, SHARES) if clustered else None,
         failed=counts.failed,
+        accuracy_without_failed=_mean(labelled.without_failed),
         damaged=len(table.damage),
         retried=counts.retried,
         paper_calls=sums["paper_calls"] / solves,
@@ -463,6 +466,7 @@ class _Labelled:
         self.shares: Counter[float] = (
             Counter()
         )  # of seeds that are right, by problem
+        self.without_failed: Counter[float] = Counter()  # the same
         self.points: Points = Counter()
         self._bucket_of = buckets
         self._buckets = {bucket: BucketRow(bucket) for bucket in Bucket}
@@ -472,11 +476,18 @@ class _Labelled:
     def add(self, solves: Sequence[SolveRow]) -> None:
         """Add the solves of one problem."""
         right = 0
+        whole = 0
         for row in solves:
             right += row.correct is True
+            whole += not row.failed
             self._right[row.seed] += row.correct is True
             self._n[row.seed] += 1
         self.shares[right / len(solves)] += 1
+        if whole:
+            right_whole = 0
+            for row in solves:
+                right_whole += row.correct is True and not row.failed
+            self.without_failed[right_whole / whole] += 1
         self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
         rate = raw_rate(solves)
         ranks = [row.exit.rank for row in solves if row.exit]
@@ -502,12 +513,6 @@ class _Labelled:
             if row.exit:
                 bucket.exits[row.exit] = bucket.exits.get(row.exit, 0) + 1
 
-    def accuracy(self) -> float | None:
-        """Return the mean over problems of the share of seeds that are right."""
-        if not self.shares:
-            return None
-        return math.fsum(self.shares.elements()) / self.shares.total()
-
     def bucket_rows(self) -> tuple[BucketRow, ...]:
         """Return the bucket table, easiest first; empty if no answer is known."""
         if not self._n:
@@ -523,6 +528,13 @@ class _Labelled:
         return tuple(
             SeedScore(seed, self._right[seed], self._n[seed]) for seed in seeds
         )
+
+
+def _mean(shares: Counter[float]) -> float | None:
+    """Return the mean of shares, each counted as often as it occurs."""
+    if not shares:
+        return None
+    return math.fsum(shares.elements()) / shares.total()
 
 
 # Concordance
