@@ -156,7 +156,7 @@ def window(config: Config) -> int:
     """Return enough problems to keep every connection busy, and no more: open problems are held in memory."""
     if config.batch:
         return BATCH_WINDOW
-    if config.model.startswith("local/"):
+    if config.model.startswith("local/") and not config.ray:
         from kace.models.local import SLOTS
 
         return SLOTS
