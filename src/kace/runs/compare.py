@@ -1,4 +1,4 @@
-"""Compares runs: which of two is better, if that can be told at this n."""
+"""Compares runs: which of two is better, if they are distinguishable at this n."""
 
 from __future__ import annotations
 

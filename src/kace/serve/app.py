@@ -281,7 +281,7 @@ class ChatEndpoint:
         solving.add_done_callback(lambda _: steps.put_nowait(None))
         writer = ReplyWriter(body)
         try:
-            # The header tells proxies to pass events on as they come.
+            # With this header proxies pass events on as they come.
             await reply.start(200, chat.EVENTS, {"x-accel-buffering": "no"})
             await reply.send(writer.opening())
             async for chunk in writer.steps(steps):

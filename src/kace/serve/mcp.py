@@ -63,7 +63,7 @@ Result = Mapping[str, object]
 
 
 class _Arguments(BaseModel):
-    """What a tool takes; its docstring tells an agent what it does."""
+    """What a tool takes; its docstring describes the tool to agents."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -179,12 +179,12 @@ class Tools:
         done = await self.solver.solve(
             problem, body, lambda step: tell(step.text)
         )
-        told = {
+        shown = {
             name: value
             for name, value in (done.kace or {}).items()
             if name != "ignored"
         }
-        return {"answer": told.pop("answer"), "working": done.content, **told}
+        return {"answer": shown.pop("answer"), "working": done.content, **shown}
 
     def search_cards(self, asked: SearchCards) -> Result:
         """Cards by the score that decides what attempts are shown."""
@@ -383,7 +383,7 @@ def _climb(
 
 
 def _tier(rung: Rung) -> Result:
-    told = {
+    shown = {
         "tier": rung.name,
         "votes": _votes(rung.groups),
         "votes_needed": rung.needed,
@@ -396,7 +396,7 @@ def _tier(rung: Rung) -> Result:
         if rung.recall
         else {}
     )
-    return {**told, **read}
+    return {**shown, **read}
 
 
 def _votes(groups: Sequence[AnswerGroup]) -> list[Result]:
@@ -413,12 +413,12 @@ def _votes(groups: Sequence[AnswerGroup]) -> list[Result]:
 def _attempt(table: Table, attempt: Attempt) -> Result:
     text = table.call_text(attempt.call)
     kept = {"tier", "answer", "outcome", "correct", "output"}
-    told = {
+    shown = {
         "attempt": attempt.index + 1,
         **attempt.model_dump(mode="json", include=kept),
     }
     return {
-        **told,
+        **shown,
         "ends": text[-TAIL:] if text else redact(attempt.detail) or None,
     }
 
