@@ -13,9 +13,9 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kace.cards.card import Card, CardError
+from kace.cards.card import Card
 from kace.cards.diff import TreeDiff, diff
-from kace.cards.formats import read_draft
+from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import Config, load_config, profile_of, tree_path
@@ -445,14 +445,14 @@ class Tree:
     def add(self, card: str | Path | Card, note: str = "new card") -> Card:
         """Add a card: a `Card`, its text, or a file of its text.
 
-        A text with faults raises `CardError`, which lists all of them.
+        A text that breaks a rule raises `CardError`.
         """
         if self._store is None:
             raise UsageError(f"{self.path} can only be read", fix=NO_STORE)
         if isinstance(card, Path):
             card = _read_text(card)
         if isinstance(card, str):
-            card = self._parse_card(card)
+            card = read_text_card(card, f"written by {author()}")
         self._store.apply(Add(card), author=author(), note=note)
         return card
 
@@ -482,18 +482,6 @@ class Tree:
             return diff(self._store.at(other), self.now)
         tree = other if isinstance(other, Tree) else Tree.open(other)
         return diff(self.now, tree.now)
-
-    def _parse_card(self, text: str) -> Card:
-        draft = read_draft(text, f"written by {author()}", self.now)
-        if draft.card is not None:
-            return draft.card
-        faults = "; ".join(f"it {fault.what}" for fault in draft.faults)
-        fixes = "; ".join(dict.fromkeys(fault.fix for fault in draft.faults))
-        count = counted(len(draft.faults), "fault")
-        raise CardError(
-            f"{count} in the card, nothing was added: {faults}",
-            fix=fixes,
-        )
 
     def __len__(self) -> int:
         return len(self.now)

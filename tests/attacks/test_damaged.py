@@ -94,17 +94,6 @@ def test_a_run_whose_manifest_is_damaged_goes_on_once_that_is_removed(tmp_path: 
         assert [solve.problem for solve in run.records()] == ["p1"]
 
 
-def test_an_impossible_generation_of_a_tree_edited_by_hand_is_no_traceback(tmp_path: Path):
-    TreeStore.create(tmp_path / "tree", DOMAINS, [a_card()])
-    cards = tmp_path / "tree" / "cards.jsonl"
-    text = cards.read_text().replace('"generation":0', f'"generation":{10**30}').replace("small", "tiny")
-    cards.write_text(text)
-    with pytest.raises(KaceError):
-        TreeStore.open(tmp_path / "tree").at(3)
-    TreeStore.open(tmp_path / "tree").apply(Add(a_card("EXACT_SECOND_CARD")), author="ada")
-    assert TreeStore.open(tmp_path / "tree").generation == 10**30 + 1
-
-
 def test_a_segment_that_is_a_folder_is_named(tmp_path: Path):
     runs(tmp_path / "run")
     (tmp_path / "run" / "calls" / "two.jsonl").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import HealthCheck, example, given, settings
@@ -14,7 +15,8 @@ from kace.answers.extract import Answer, read_answer
 from kace.answers.normalize import MAX_CHARS
 from kace.cards.card import card_line, read_card
 from kace.cards.formats import read_exchange, to_json, tree_from_json
-from kace.cards.store import JournalEntry, TreeStore, read_file, read_journal
+from kace.cards.store import JournalEntry, TreeStore, read_entry, read_file
+from kace.cards.tree import TreeError
 from kace.errors import DataError, KaceError
 from kace.files import whole_lines
 from kace.ladder.record import Solution, parse_solution
@@ -139,8 +141,9 @@ def test_card_files(data: bytes):
 @given(near(CARDS), near(JOURNAL))
 def test_the_files_of_a_tree(cards: bytes, journal: bytes):
     lines_of(cards, read_file, "cards.jsonl")
-    for line in lines_of(journal, lambda path: list(read_journal(path))) or ():
-        assert isinstance(line.content, (JournalEntry, str))
+    for line in journal.split(b"\n"):
+        with suppress(TreeError):
+            assert isinstance(read_entry(line), JournalEntry)
 
     def load(path: Path) -> None:
         path.with_name("journal.jsonl").write_bytes(journal)

@@ -139,9 +139,8 @@ def test_a_diff_reads_like_a_review():
     after = after.revised({"ANTI_A_B": None}).with_domains([DOMAINS[0], other, DOMAINS[2]])
     found = diff(before, after)
     assert found.lines() == [
-        "~ domain geometry",
-        "    - Problems of geometry",
-        "    + Figures and distances",
+        "- domain geometry (30%): Problems of geometry",
+        "+ domain geometry (30%): Figures and distances",
         "+ MICRO_NEW_CARD  medium · algebra",
         "    + Useful when:",
         "    + - new",

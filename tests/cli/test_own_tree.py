@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,44 +40,19 @@ def test_a_small_tree_needs_no_domains_and_its_card_is_read_by_every_problem_it_
     assert open_tree(mine).domains == ()
     solved = kace("solve", VAN, "--tree", "mine", "--model", "scripted/dice?sides=40", "--json")
     recalls = json.loads(solved.stdout)["recalls"]
-    assert [(each["tier"], each["cards"]) for each in recalls] == [("MS", [NAME]), ("HS", [])]
+    assert [(each["tier"], each["cards"]) for each in recalls] == [("MS", [NAME]), ("HS", [NAME])]
 
 
-def test_a_card_comes_from_a_pipe_too_and_every_fault_is_told(kace, mine: Path):
+def test_a_card_comes_from_a_pipe_too_and_its_fault_is_named(kace, mine: Path):
     broken = CARD.read_text(encoding="utf-8").replace("# Average speed there and back", "# Speed")
-    done = kace("tree", "new-card", "mine", stdin=broken.replace(r"\boxed{12}", "12"))
+    done = kace("tree", "new-card", "mine", stdin=broken)
     assert done.returncode == 1
-    assert [line for line in done.stderr.splitlines() if line.startswith("- the card ")] == [
-        "- the card has no name of 2 to 5 words. Fix: write it in the first line: # average speed there and back",
-        r"- the card has no answer in example 2. Fix: end its solution with: The answer is \boxed{42}.",
-    ]
-    assert done.stderr.splitlines()[-1].startswith("kace: 2 faults; nothing was added. Fix: ")
+    assert "3 or more words" in done.stderr and "nothing was added" in done.stderr
     assert len(open_tree(mine)) == 0
     assert kace("tree", "new-card", "mine", stdin=CARD.read_text(encoding="utf-8")).returncode == 0
     again = kace("tree", "new-card", "mine", "--file", str(CARD))
-    assert again.returncode == 1
-    assert "has the name of a card that is there" in again.stderr
-
-
-def test_the_template_opens_in_the_editor_and_again_after_a_fault(mine: Path, tmp_path: Path):
-    script = tmp_path / "edit.sh"
-    script.write_text(
-        '#!/bin/sh\nif grep -q "still here" "$1"; then cp "$CARD" "$1"; else grep -q "<the rule" "$1" || exit 3\n'
-        'echo "still here" > "$1"; fi\n'
-    )
-    script.chmod(0o755)
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "kace", "tree", "new-card", "mine"]
-    env = {**os.environ, "EDITOR": str(script), "CARD": str(CARD), "TMPDIR": str(tmp_path)}  # noqa: TID251
-    env.pop("VISUAL", None)
-    os.write(ours, b"y\n")
-    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=600)
-    os.close(ours), os.close(theirs)
-    assert done.returncode == 0, done.stderr
-    assert "- the card does not begin with a trigger header ('still here'" in done.stderr
-    assert done.stdout.strip() == NAME
-    assert NAME in open_tree(mine)
-    assert not list(tmp_path.glob("*.card.md")), "a draft that became a card is not left behind"
+    assert again.returncode == 2
+    assert "already has a card" in again.stderr
 
 
 def test_a_card_is_tried_without_and_with_the_tree_side_by_side(kace, mine: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Status, card_line
+from kace.cards.card import card_line
 from kace.cards.formats import to_json
 from kace.cards.store import TreeStore
 from kace.cards.tree import Add
@@ -198,7 +198,14 @@ def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store:
     ]
     done = kace("add", "small", "-", stdin=json.dumps([good, *bad]))
     refused(
-        done, 1, "6 of 7 cards were refused", "medium allows 6", "'topology'", "U+0007", "3 or more words", "two cards"
+        done,
+        1,
+        "6 of 7 cards were refused",
+        "medium allows 6",
+        "'topology'",
+        "U+0007",
+        "3 or more words",
+        "another card",
     )
     assert done.stdout == "MICRO_NEW_CARD\n"
     assert set(store.load().cards) == {*small_tree().cards, "MICRO_NEW_CARD"}
@@ -310,33 +317,6 @@ def test_verify_names_what_is_wrong(kace, store: TreeStore, tmp_path: Path):
     assert json.loads(kace("verify", "small", "--json").stdout)
 
 
-def test_a_merge_brings_cards_as_experimental_and_happens_once(kace, store, tmp_path: Path):
-    validated = NEW.with_status(Status.VALIDATED)
-    other = TreeStore.create(tmp_path / "other", (ALGEBRA,), (validated, small_tree().card("EXACT_SUM_OF_SQUARES")))
-    assert other.load().card(NEW.card_id).status is Status.VALIDATED
-    done = kace("merge", "small", "other")
-    assert done.returncode == 0, done.stderr
-    assert "1 added" in done.stderr
-    assert store.load().card(NEW.card_id).status is Status.EXPERIMENTAL
-    again = kace("merge", "small", "other")
-    assert again.returncode == 0
-    assert "nothing changed" in again.stderr
-    assert store.generation == 1
-
-
-def test_conflicts_are_listed_and_nothing_changes_until_a_side_is_chosen(kace, store, tmp_path: Path):
-    theirs = card("READING_CHECK_THE_UNIT")
-    TreeStore.create(tmp_path / "other", (ALGEBRA,), (theirs, NEW))
-    done = kace("merge", "small", "other")
-    refused(done, 1, "1 conflict between small and other; nothing changed", "--prefer")
-    assert "! card READING_CHECK_THE_UNIT  place\n    - universal: universal\n    + medium: algebra" in done.stdout
-    assert store.load() == small_tree()
-    refused(kace("merge", "small", "other", "--prefer", "mine"), 2, "'ours', 'theirs'")
-    assert kace("merge", "small", "other", "--prefer", "theirs").returncode == 0
-    assert store.load().card("READING_CHECK_THE_UNIT") == theirs
-    assert store.load().card(NEW.card_id) == NEW
-
-
 def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: Path):
     kace("init", "t", "small.json")
     done = kace("add", "t", "small.json")
@@ -345,19 +325,16 @@ def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: 
     assert (tmp_path / "again.json").read_bytes() == spec_json.read_bytes()
     assert "4 already there" in kace("add", "t", "small.json").stderr
     assert TreeStore.open(tmp_path / "t").generation == 1
-    assert kace("export", "t", "--to", "skill", "--name", "small tree").stdout == (GOLDEN / "skill.md").read_text(
-        encoding="utf-8"
-    )
+    assert "name: small-tree\n" in kace("export", "t", "--to", "skill", "--name", "small tree").stdout
     refused(kace("export", "t", "--to", "pdf"), 2, "'json', 'skill'")
 
 
-def test_a_pack_can_be_imported_with_its_domains_and_without_its_promotions(kace, spec_json: Path, tmp_path: Path):
+def test_a_pack_can_be_imported_with_its_domains(kace, spec_json: Path, tmp_path: Path):
     kace("init", "t", "starter")
-    done = kace("add", "t", "small.json", "--experimental")
+    done = kace("add", "t", "small.json")
     assert done.returncode == 0, done.stderr
     tree = TreeStore.open(tmp_path / "t").load()
     assert {"algebra", "house_conventions"} <= set(tree.domain_names)
-    assert tree.card("EXACT_SUM_OF_SQUARES").status is Status.EXPERIMENTAL
 
 
 def test_a_json_file_can_be_read_but_not_changed(kace, spec_json: Path, store: TreeStore):

@@ -154,9 +154,8 @@ def test_damage_in_the_middle_of_the_journal_is_named_by_line(store: TreeStore, 
     fresh = TreeStore.open(store.folder)
     assert any("journal.jsonl:3: " in problem for problem in fresh.verify())
     assert len(fresh.load()) == 10, "the cards are whole, so the tree opens"
-    assert fresh.at(3) == store.at(3)
     with pytest.raises(TreeError, match="generation 2 cannot be read"):
-        fresh.at(1)
+        fresh.at(3)
     fresh.apply(Deprecate("EXACT_N_0"), author="ada")
     assert TreeStore.open(store.folder).generation == 6
 
@@ -164,15 +163,11 @@ def test_damage_in_the_middle_of_the_journal_is_named_by_line(store: TreeStore, 
 def test_damage_that_the_cards_cannot_make_good_stops_loading(store: TreeStore):
     lines = journal_lines(store)
     store.journal_path.write_bytes(b"\n".join([*lines[:2], lines[2][:50], *lines[3:], b""]))
-    whole = store.cards_path.read_text()
     changed = contents(store.folder)
-    store.cards_path.write_text(whole.replace("small numbers", "large numbers"))
+    store.cards_path.unlink()
     with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*damaged") as caught:
         TreeStore.open(store.folder).load()
     assert "\n" not in str(caught.value)
-    store.cards_path.unlink()
-    with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*generation 2 must be"):
-        TreeStore.open(store.folder).load()
     assert store.journal_path.read_bytes() == changed["journal.jsonl"]
 
 

@@ -166,15 +166,6 @@ def test_fields_of_the_record_are_told_in_words(tmp_path: Path) -> None:
     assert "removed: lift: none" in words and "added: lift: +5.0 points" in words
 
 
-def test_a_change_by_hand_is_told_before_the_journal_knows_it(tmp_path: Path) -> None:
-    store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
-    text = store.cards_path.read_text(encoding="utf-8")
-    store.cards_path.write_text(text.replace("Check with small", "Check with tiny"), encoding="utf-8")
-    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
-    assert "edited by hand not in the journal yet" in said(page)
-    assert "added: Check with tiny numbers." in said(page)
-
-
 def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> None:
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [a_card()])
     store.journal_path.unlink()

@@ -101,8 +101,8 @@ def many(count: int) -> EpistemicTree:
 
 def grown(tree: EpistemicTree, folder: Path) -> Workspace:
     """A workspace with one tree, called large, whose cards nobody checked."""
-    image = TreeState(tree, generation=0, journal=0, frozen=None, trusted=True)
-    write_atomic(folder / "large" / "cards.jsonl", state_text(image))
+    image = TreeState(tree, generation=0, frozen=None)
+    write_atomic(folder / "large" / "cards.jsonl", state_text(image, 0))
     return Workspace((folder / "large",))
 
 

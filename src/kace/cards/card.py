@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, NamedTuple, NoReturn, Self
@@ -48,6 +48,7 @@ PREFIXES = (
     "ANTI_",
 )
 LEGACY = ("scope", "tier_eligibility", "tag")
+_EVERYWHERE = ("general", "global", "all", "any")
 TRUSTED = {"trusted": True}
 """Validation context for text whose hash shows that it has passed every rule."""
 
@@ -56,6 +57,8 @@ AVOID = "Do not apply if:"
 BULLET = "- "
 EXAMPLE = "Example:"
 WORKED = "Worked:"
+_BULLETS = rf"(?:\n{BULLET}[^\n]*[^\s][^\n]*)+"
+_HEADER = re.compile(rf"{USEFUL}[ \t]*{_BULLETS}(?:\n{AVOID}[ \t]*{_BULLETS})?")
 
 SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 # The teacher is asked for 3 to 6 words; other stores have longer ids.
@@ -119,13 +122,12 @@ class Example:
 
 
 class CardText(NamedTuple):
-    """The parts of a payload, and the rules that it breaks."""
+    """The parts of a payload."""
 
     useful: tuple[str, ...]
     avoid: tuple[str, ...]
     body: str
     examples: tuple[Example, ...]
-    faults: tuple[TextError, ...]
 
 
 def line_count(text: str) -> int:
@@ -135,13 +137,8 @@ def line_count(text: str) -> int:
 
 def _split_rule(rule: str) -> tuple[str, str]:
     """Split a rule at its first blank line into header and body."""
-    lines = rule.strip("\n").split("\n")
-    for place, line in enumerate(lines):
-        if not line.strip():
-            return "\n".join(lines[:place]), "\n".join(lines[place:]).strip(
-                "\n"
-            )
-    return "\n".join(lines), ""
+    parts = re.split(r"\n[ \t]*(?:\n|$)", rule.strip("\n"), maxsplit=1)
+    return parts[0], parts[1].strip("\n") if len(parts) > 1 else ""
 
 
 def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
@@ -161,9 +158,9 @@ def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
 
 def read_example(text: str) -> Example | None:
     """Read a problem, a line `Worked:` and a solution."""
-    problem, mark, worked = f"\n{text}".partition(f"\n{WORKED}\n")
+    problem, _, worked = f"\n{text}".partition(f"\n{WORKED}\n")
     example = Example(problem.strip(), worked.strip())
-    return example if mark and example.problem and example.worked else None
+    return example if example.problem and example.worked else None
 
 
 def with_examples(payload: str, examples: Sequence[Example]) -> str:
@@ -175,72 +172,53 @@ def with_examples(payload: str, examples: Sequence[Example]) -> str:
 
 
 def read_payload(payload: str) -> CardText:
-    """Split a payload into its parts, as far as possible, and find its faults."""
+    """Split a payload into its parts, as far as possible."""
     rule, examples = split_examples(payload)
     header, body = _split_rule(rule)
-    sections: list[list[str]] = []
-    faults = []
+    if not header.startswith(USEFUL):
+        return CardText((), (), rule, examples)
+    bullets: dict[str, list[str]] = {USEFUL: [], AVOID: []}
+    section: list[str] = []
     for line in header.split("\n"):
-        bullet = line.removeprefix(BULLET).strip()
-        if len(sections) < 2 and line.strip() == (USEFUL, AVOID)[len(sections)]:
-            sections.append([])
-        elif sections and line.startswith(BULLET) and bullet:
-            sections[-1].append(bullet)
-        else:
-            what = "does not begin with a trigger header"
-            fix = f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally"
-            faults.append(
-                TextError(
-                    f"{what} ({_cut(line)} is no part of one)",
-                    f"{fix} '{AVOID}' and bullets, then a blank line",
-                )
-            )
-            break
-    has_avoid = len(sections) > 1
-    useful = tuple(sections[0]) if sections else ()
-    avoid = tuple(sections[1]) if has_avoid else ()
-    text = CardText(useful, avoid, body, examples, ())
-    faults += _text_faults(text, has_avoid=has_avoid)
-    return text._replace(faults=tuple(faults))
+        if line.strip() in bullets:
+            section = bullets[line.strip()]
+        elif line.startswith(BULLET):
+            section.append(line.removeprefix(BULLET).strip())
+    return CardText(
+        tuple(bullets[USEFUL]), tuple(bullets[AVOID]), body, examples
+    )
 
 
-def _text_faults(text: CardText, *, has_avoid: bool) -> Iterator[TextError]:
-    add = f"add a line '{BULLET}...'"
-    short = f"at most {TRIGGER_WORDS} words"
-    if not text.useful:
-        yield TextError(
-            f"has no bullet under '{USEFUL}'",
-            f"{add} of {short}",
+def _check_payload(payload: str) -> None:
+    """Check the form of a payload. Raise `TextError`."""
+    rule, examples = split_examples(payload)
+    header, body = _split_rule(rule)
+    if not _HEADER.fullmatch(header):
+        raise TextError(
+            f"does not begin with a trigger header ({_cut(header)})",
+            f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally"
+            f" '{AVOID}' and bullets, then a blank line and the body",
         )
-    if has_avoid and not text.avoid:
-        yield TextError(
-            f"has no bullet under '{AVOID}'",
-            f"{add}, or remove '{AVOID}'",
-        )
-    for bullet in text.useful:
-        words = len(bullet.split())
+    for trigger in read_payload(payload).useful:
+        words = len(trigger.split())
         if words > TRIGGER_WORDS:
-            yield TextError(
-                f"has a trigger of {words} words ({_cut(bullet)})",
-                f"use {short}",
+            raise TextError(
+                f"has a trigger of {words} words ({_cut(trigger)})",
+                f"use at most {TRIGGER_WORDS} words",
             )
-    if not text.body.strip():
-        yield TextError(
-            "has no body", "put a blank line after the header, then the body"
+    if not body.strip() or body.lstrip().startswith((USEFUL, AVOID)):
+        raise TextError(
+            "has no body after its header",
+            "put one blank line after the whole header, then the body",
         )
-    if text.body.lstrip().startswith((USEFUL, AVOID)):
-        yield TextError(
-            "has a blank line inside its header",
-            f"remove the blank line before '{AVOID}'",
+    if len(examples) > MAX_EXAMPLES:
+        raise TextError(
+            f"has {len(examples)} examples", f"keep at most {MAX_EXAMPLES}"
         )
-    if len(text.examples) > MAX_EXAMPLES:
-        yield TextError(
-            f"has {len(text.examples)} examples", f"keep at most {MAX_EXAMPLES}"
-        )
-    for example in text.examples:
+    for example in examples:
         lines = line_count(example.text) - 2
         if lines > EXAMPLE_LINES:
-            yield TextError(
+            raise TextError(
                 f"has an example of {lines} non-blank lines",
                 f"use at most {EXAMPLE_LINES}",
             )
@@ -256,12 +234,10 @@ def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
         found = re.search(r"[\t\n]", text)
     if not found:
         return None
-    char = found[0]
-    name = unicodedata.name(char, "unnamed").lower()
-    rule = "keep the field on one line" if char in "\t\n" else "remove it"
+    name = unicodedata.name(found[0], "unnamed").lower()
     return TextError(
-        f"holds U+{ord(char):04X} ({name}) at character {found.start() + 1}",
-        f"{rule}; a payload may hold newlines and tabs, other fields neither",
+        f"holds U+{ord(found[0]):04X} ({name}) at character {found.start() + 1}",
+        "remove it; a payload may hold newlines and tabs, other fields neither",
     )
 
 
@@ -274,13 +250,11 @@ def broken_tex(text: str) -> TextError | None:
     if found is None:
         return None
     char = found[0][0]
-    rest = found[0][1:21]
-    command = rf"\{_ESCAPES[char]}{rest}"
-    indent = ", and indent with spaces" if char == "\t" else ""
+    command = rf"\{_ESCAPES[char]}{found[0][1:21]}"
     return TextError(
-        f"holds LaTeX corrupted by JSON escapes: {command} became U+{ord(char):04X}"
-        f" and '{rest}'",
-        f"double every backslash of LaTeX in JSON{indent}",
+        f"holds LaTeX corrupted by JSON escapes: {command} begins with"
+        f" U+{ord(char):04X}",
+        "double every backslash of LaTeX in JSON, and indent with spaces",
     )
 
 
@@ -454,10 +428,8 @@ def _check(card: Card) -> None:
     broken = broken_tex("\x1f".join(texts))
     if broken:
         raise broken
-    text = read_payload(card.payload)
-    for fault in text.faults:
-        raise fault
-    lines = line_count(text.body)
+    _check_payload(card.payload)
+    lines = line_count(card.body)
     difficulty = card.difficulty_tag
     cap = BODY_CAPS[difficulty]
     if lines > cap:
@@ -479,21 +451,23 @@ def _check(card: Card) -> None:
 # Reading
 
 
-def read_card(
-    raw: str | bytes, read: Callable[[object], Card] | None = None
-) -> Card:
+def read_card(raw: str | bytes) -> Card:
     """Read one card from JSON that anyone may have written.
 
     At most 16 KiB; every rule is checked and the fields of old stores are migrated.
-    `read` makes the card of the decoded value, by default `card_of`.
     """
+    return card_of(decode_card(raw))
+
+
+def decode_card(raw: str | bytes) -> object:
+    """Decode the JSON of one card, of at most 16 KiB."""
     data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     if len(data) > MAX_CARD_BYTES:
         raise CardError(
             f"the card is {len(data):,} bytes, more than {MAX_CARD_BYTES:,}",
             fix="give one card, and keep it short",
         )
-    return (read or card_of)(read_json(raw))
+    return read_json(raw)
 
 
 def card_of(value: object) -> Card:
@@ -573,20 +547,17 @@ def _no_number(name: str) -> NoReturn:
 
 def _migrate(value: Mapping[str, object]) -> dict[str, object]:
     """Drop the fields of old stores; the names in `scope` become domain tags."""
-    record = {
-        name: content for name, content in value.items() if name not in LEGACY
-    }
+    record = dict(value)
+    for name in LEGACY:
+        record.pop(name, None)
     scope = value.get("scope")
     names = [scope] if isinstance(scope, str) else scope
     tags = record.get("domain_tags", [])
     if isinstance(names, list) and isinstance(tags, list):
-        for name in names:
-            if not isinstance(name, str):
-                continue
+        for name in map(str, names):
             tag = "_".join(name.lower().replace("-", " ").split())
-            if tag in ("general", "global", "all", "any"):
-                tag = UNIVERSAL
-            if tag and tag not in tags:
+            tag = UNIVERSAL if tag in _EVERYWHERE else tag
+            if tag not in tags:
                 tags = [*tags, tag]
         record["domain_tags"] = tags
     return record
@@ -601,14 +572,6 @@ def _card_error(
     return CardError(f"{name}: {what}", fix=fix)
 
 
-_FIXES = {
-    "missing": "add the field",
-    "extra_forbidden": "remove the field",
-    "too_long": "remove some",
-    "too_short": "give at least one",
-    "string_too_long": "shorten it",
-    "finite_number": "use a finite number",
-}
 _ID_SHAPE = (
     "is not 3 or more words of A-Z and 0-9 joined by '_'",
     "use an id such as EXACT_SUM_OF_SQUARES",
@@ -623,39 +586,33 @@ _SHAPES = {
 
 def refusal(error: ValidationError) -> tuple[str, str]:
     """Return the first thing wrong with a value, in plain words, and its fix."""
-    details = error.errors(include_url=False)
-    unknown = [each for each in details if each["type"] == "extra_forbidden"]
-    first = (unknown or details)[0]
+    detail = error.errors(include_url=False)[0]
     place = ""
-    for part in first["loc"]:
+    field = ""
+    for part in detail["loc"]:
         if isinstance(part, int):
             place += f"[{part}]"
-        elif part.isidentifier() and len(part) <= 40:
-            place += f".{part}"
-        else:  # a key that is none of ours
-            place += f".{part[:40]!r}"
-    what, fix = _cause(first)
+        else:
+            field = part
+            place += f".{part}" if part.isidentifier() else f".{part[:40]!r}"
+    what, fix = _cause(detail, field)
     return f"{place} {what}".strip().removeprefix("."), fix
 
 
-def _cause(detail: ErrorDetails) -> tuple[str, str]:
-    kind = detail["type"]
+def _cause(detail: ErrorDetails, field: str) -> tuple[str, str]:
     given = detail.get("input")
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, TextError):
         return raised.what, raised.fix
-    if kind == "string_pattern_mismatch":
-        names = [part for part in detail["loc"] if isinstance(part, str)]
-        if names[-1] in _SHAPES:
-            what, fix = _SHAPES[names[-1]]
+    if detail["type"] == "string_pattern_mismatch":
+        if field in _SHAPES:
+            what, fix = _SHAPES[field]
             return f"{str(given)[:40]!r} {what}", fix
-        stray = stray_character(str(given), one_line=names[-1] != "payload")
+        stray = stray_character(str(given), one_line=field != "payload")
         if stray:
             return stray.what, stray.fix
     what = f"is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}"
-    if "type" in kind and isinstance(given, (str, int, float, bool)):
-        what += f" (got {given!r:.40})"
-    return what, _FIXES.get(kind, "see the card's fields in docs/concepts.md")
+    return what, "see the card's fields in docs/concepts.md"
 
 
 # The measured lift, kept in `validated_lift`

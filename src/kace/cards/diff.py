@@ -1,17 +1,14 @@
-"""Compare two trees for review, and merge one into the other card by card."""
+"""Compare two trees for review."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from enum import StrEnum
 from typing import NamedTuple
 
 from kace.cards.card import Card, Status
 from kace.cards.tree import Domain, EpistemicTree
-
-# Differences
 
 
 class CardPair(NamedTuple):
@@ -148,136 +145,12 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> list[str]:
 def _domain_lines(
     before: tuple[Domain, ...], after: tuple[Domain, ...]
 ) -> list[str]:
-    old = {domain.name: _facts(domain) for domain in before}
-    new = {domain.name: _facts(domain) for domain in after}
-    lines = []
-    for name, facts in new.items():
-        if name not in old:
-            lines.append(f"+ domain {name}: {facts[0]}")
-    for name, facts in old.items():
-        if name not in new:
-            lines.append(f"- domain {name}: {facts[0]}")
-        elif facts != new[name]:
-            lines.append(f"~ domain {name}")
-            lines += _indented(_changed(facts, new[name]))
-    if before != after and not lines:
-        lines.append(f"~ domains reordered: {', '.join(new)}")
-    return lines
-
-
-def _facts(domain: Domain) -> list[str]:
-    facts = [domain.description, f"share {domain.share:.0%}"]
-    return facts + _labelled("signal", domain.signals)
-
-
-# Merging
-
-
-class Prefer(StrEnum):
-    """The side that wins where both trees have a different content for one name."""
-
-    OURS = "ours"
-    THEIRS = "theirs"
-
-
-class Conflict(NamedTuple):
-    """A card or a domain that differs between the two trees."""
-
-    name: str
-    fields: tuple[str, ...]
-    lines: tuple[str, ...]  # the difference, `-` ours and `+` theirs
-
-
-class Merged(NamedTuple):
-    """The result of a merge. With conflicts and no side preferred, `tree` is ours."""
-
-    tree: EpistemicTree
-    added: tuple[str, ...] = ()
-    replaced: tuple[str, ...] = ()  # cards taken from theirs in a conflict
-    domains: tuple[str, ...] = ()  # domains taken from theirs
-    conflicts: tuple[Conflict, ...] = ()
-
-
-def merge(
-    ours: EpistemicTree, theirs: EpistemicTree, prefer: Prefer | None = None
-) -> Merged:
-    """Bring the other tree's domains and cards into ours.
-
-    A new card arrives experimental, and of cards with equal content ours is kept. Others
-    conflict, and nothing merges until a side is preferred.
-    """
-    domains = {domain.name: domain for domain in ours.domains}
-    cards = dict(ours.cards)
-    conflicts = []
-    new_domains = []
-    added = []
-    replaced = []
-    for domain in theirs.domains:
-        name = domain.name
-        conflict = _conflict(f"domain {name}", domains.get(name), domain)
-        if conflict:
-            conflicts.append(conflict)
-        if name not in domains or (conflict and prefer is Prefer.THEIRS):
-            new_domains.append(name)
-            domains[name] = domain
-    for name, card in theirs.cards.items():
-        mine = ours.cards.get(name)
-        conflict = _conflict(f"card {name}", mine, card)
-        if mine is None:
-            added.append(name)
-            cards[name] = as_import(card)
-        elif conflict:
-            conflicts.append(conflict)
-            if prefer is Prefer.THEIRS:
-                replaced.append(name)
-                cards[name] = as_import(card)
-    if conflicts and prefer is None:
-        return Merged(ours, conflicts=tuple(conflicts))
-    return Merged(
-        EpistemicTree.of(domains.values(), cards.values()),
-        tuple(added),
-        tuple(replaced),
-        tuple(new_domains),
-        tuple(conflicts),
+    return _changed(
+        [_domain_line(each) for each in before],
+        [_domain_line(each) for each in after],
     )
 
 
-def as_import(card: Card) -> Card:
-    """Return a card as experimental, unless it is deprecated."""
-    if card.status is Status.DEPRECATED:
-        return card
-    return card.with_status(Status.EXPERIMENTAL)
-
-
-def _conflict(
-    name: str, ours: Card | Domain | None, theirs: Card | Domain
-) -> Conflict | None:
-    """Return how two parts of one name differ in what a solve can notice."""
-    if ours is None:
-        return None
-    fields = []
-    lines = []
-    before = _content(ours)
-    for field, after in _content(theirs).items():
-        if list(before[field]) != list(after):
-            fields.append(field)
-            lines += _changed(before[field], after)
-    return Conflict(name, tuple(fields), tuple(lines)) if fields else None
-
-
-def _content(part: Card | Domain) -> Mapping[str, Sequence[str]]:
-    """Return what a solve can notice of a card or a domain, by field.
-
-    The share of a domain describes a corpus, so two trees may differ there.
-    """
-    if isinstance(part, Domain):
-        return {"description": [part.description], "signals": part.signals}
-    tags = ", ".join(sorted(part.domain_tags))
-    status = "deprecated" if part.status is Status.DEPRECATED else "shown"
-    return {
-        "place": [f"{part.difficulty_tag.value}: {tags}"],
-        "status": [status],
-        "routing_conditions": part.routing_conditions,
-        "wordings": part.wordings,
-        "payload": part.payload.split("\n"),
-    }
+def _domain_line(domain: Domain) -> str:
+    signals = "; ".join(("", *domain.signals))
+    return f"domain {domain.name} ({domain.share:.0%}): {domain.description}{signals}"

@@ -1,33 +1,31 @@
 """Read cards that people and other tools wrote, and write trees for other tools.
 
-The forms are the contract's JSON, JSON lines, a SKILL.md and the draft of one card.
+The forms are the contract's JSON, JSON lines, a SKILL.md and the text of one card.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kace.cards.card import (
     BODY_CAPS,
+    BULLET,
     EXAMPLE,
-    ID,
     PREFIXES,
+    TRIGGER_WORDS,
     UNIVERSAL,
     USEFUL,
     WORKED,
     Card,
     CardError,
-    CardText,
     Difficulty,
-    TextError,
     card_of,
-    line_count,
-    read_card,
+    decode_card,
     read_json,
-    read_payload,
+    split_examples,
 )
 from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
 from kace.errors import DataError
@@ -35,14 +33,19 @@ from kace.problems import DATA
 
 SOURCE = "imported"  # the source of a card that names none
 SKILL_NAME_CHARS = 64
-SKILL_DESCRIPTION_CHARS = 1024
-_NOT_CARDS = 'give a card, a list of cards, {"domains": [...], "cards": [...]} or JSON lines'
+_NOT_CARDS = (
+    'give a card, a list of cards, {"domains": [...], "cards": [...]}, JSON lines, or the'
+    " text of one card, which begins with '# name'"
+)
 _DEFAULTS: Mapping[str, Any] = {
     "routing_conditions": [],
     "helpfulness_score": 0.0,
     "provenance": {},
 }
 
+
+Mend = Callable[[Any], tuple[object, str]]
+"""Returns the record of a card, and what was mended in it."""
 
 # Writing
 
@@ -58,111 +61,100 @@ def to_json(tree: EpistemicTree) -> str:
 
 def to_skill(tree: EpistemicTree, name: str) -> str:
     """Return a SKILL.md: front matter, then one fenced section per card."""
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    slug = slug[:SKILL_NAME_CHARS].strip("-") or "kace-cards"
-    topics = ", ".join(domain.replace("_", " ") for domain in tree.domain_names)
-    about = f"{len(tree.shown)} worked techniques and checks for mathematics"
-    about += f": {topics}." if topics else "."
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:SKILL_NAME_CHARS]
+    slug = slug.strip("-") or "kace-cards"
+    about = f"{len(tree.shown)} worked techniques and checks."
     about += (
         " Use when solving a problem that one of the triggers below describes."
     )
-    if len(about) > SKILL_DESCRIPTION_CHARS:
-        about = about[: SKILL_DESCRIPTION_CHARS - 1] + "…"
-    lines = [
-        "---",
-        f"name: {slug}",
-        f"description: {json.dumps(about, ensure_ascii=False)}",
-        "---",
-        "",
-        f"# {slug}",
-        "",
-        "Read the triggers first. A section applies where its `Useful when:` fits and"
-        " its `Do not apply if:` does not.",
-    ]
+    lines = ["---", f"name: {slug}", f"description: {about}", "---"]
+    lines += ["", f"# {slug}"]
     for card in tree.shown:
-        lines += ["", *_skill_section(card)]
+        # A longer fence than any in the text, so that no card can end its own section.
+        fence = "```"
+        while fence in card.payload:
+            fence += "`"
+        place = f"{card.difficulty_tag.value}; {', '.join(card.domain_tags)}"
+        lines += ["", f"## {card.card_id}", "", f"{place}.", ""]
+        lines += [f"{fence}text", card.payload.strip("\n")]
+        lines += [f"- {each}" for each in card.routing_conditions]
+        lines.append(fence)
     return "\n".join(lines) + "\n"
-
-
-def _skill_section(card: Card) -> list[str]:
-    places = []
-    for tag in card.domain_tags:
-        places.append(
-            "any domain" if tag == UNIVERSAL else tag.replace("_", " ")
-        )
-    where = ", ".join(places)
-    if card.difficulty_tag is not Difficulty.UNIVERSAL:
-        where = f"{card.difficulty_tag.value} problems, {where}"
-    text = card.payload.strip("\n")
-    if card.routing_conditions:
-        text += "\n\nRouting:"
-    for condition in card.routing_conditions:
-        text += f"\n- {condition}"
-    # A longer fence than any in the text, so that no card can end its own section.
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return [
-        f"## {card.card_id}",
-        "",
-        f"For {where}.",
-        "",
-        f"{fence}text",
-        text,
-        fence,
-    ]
 
 
 # Reading
 
 
 class Bundle(NamedTuple):
-    """The cards and domains of a file, and why others were refused."""
+    """The cards and domains of a file, what was mended, and why others were refused."""
 
     domains: tuple[Domain, ...]
     cards: tuple[Card, ...]
     refused: tuple[str, ...]  # the place in the file, and the reason
+    mended: tuple[str, ...] = ()
 
 
-def read_exchange(data: bytes) -> Bundle:
-    """Read domains and cards from JSON or JSON lines.
+def read_exchange(data: bytes, source: str = SOURCE) -> Bundle:
+    """Read domains and cards from JSON or JSON lines, or one card from its text.
 
     A bad card is refused while the others are kept. Raise `DataError` for a bad domain,
     or a text of another form.
     """
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
-        raise DataError(
-            "not UTF-8",
-            fix="save the file as UTF-8",
-        ) from None
-    if not text.strip():
-        raise DataError(
-            "no cards: the input is empty",
-            fix=_NOT_CARDS,
-        )
+        raise DataError("not UTF-8", fix="save the file as UTF-8") from None
+    if not text:
+        raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
+    if text.startswith("#"):
+        return Bundle((), (read_text_card(text, source),), ())
     if not _is_lines(text):
-        return _read_value(read_json(text), card_with_defaults)
+        return _read_value(read_json(text), mend_record)
     lines = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             lines.append((f"line {number}", line))
-    return _bundle((), lines, lambda line: read_card(line, card_with_defaults))
+    return _bundle((), lines, lambda line: mend_record(decode_card(line)))
 
 
-def card_with_defaults(value: object) -> Card:
-    """Return the card of a record, whose less important fields may be missing."""
+def mend_record(value: object) -> tuple[object, str]:
+    """Return a record with what other stores leave out, and what was mended in it.
+
+    The form of papers has routing conditions instead of a trigger header, and -1 for
+    an unknown epoch.
+    """
     if not isinstance(value, dict):
-        return card_of(value)
-    record = dict(value)
+        return value, ""
+    record = {**_DEFAULTS, **value}
     for name, default in _DEFAULTS.items():
-        if record.get(name) is None:
+        if record[name] is None:
             record[name] = default
+    notes = []
     provenance = record["provenance"]
-    if isinstance(provenance, dict) and provenance.get("source") is None:
-        record["provenance"] = provenance | {"source": SOURCE}
-    return card_of(record)
+    if isinstance(provenance, dict):
+        provenance = {"source": SOURCE, **provenance}
+        if provenance.get("epoch_introduced") == -1:
+            provenance["epoch_introduced"] = 0
+            notes.append("epoch -1 became 0")
+        record["provenance"] = provenance
+    payload = record.get("payload")
+    if isinstance(payload, str) and "Useful when" not in payload:
+        record["payload"] = _with_header(record, payload)
+        notes.append("its trigger header was made of its routing conditions")
+    return record, "; ".join(notes)
+
+
+def _with_header(record: Mapping[str, Any], payload: str) -> str:
+    """Return a payload with a trigger header made of the routing conditions, or the id."""
+    conditions = record["routing_conditions"]
+    if not isinstance(conditions, list) or not conditions:
+        name = str(record.get("card_id", ""))
+        conditions = [name.replace("_", " ").lower()]
+    lines = [USEFUL]
+    for condition in conditions:
+        words = str(condition).split()[:TRIGGER_WORDS]
+        lines.append(BULLET + " ".join(words).rstrip(",;:."))
+    return "\n".join([*lines, "", payload])
 
 
 def read_domains(text: str) -> tuple[Domain, ...]:
@@ -192,7 +184,7 @@ def tree_from_json(data: bytes) -> EpistemicTree:
             "not a tree",
             fix='give a list of cards, or {"domains": [...], "cards": [...]}',
         )
-    bundle = _read_value(record, card_of)
+    bundle = _read_value(record, lambda card: (card, ""))
     for reason in bundle.refused:
         raise CardError(reason)
     domains = bundle.domains
@@ -223,25 +215,16 @@ def select_new(
     refused = list(bundle.refused)
     for card in bundle.cards:
         name = card.card_id
+        if tree.cards.get(name) == card:
+            continue
+        if name in fitting or name in tree:
+            refused.append(f"{name}: another card has this id; choose another")
+            continue
         try:
-            if name in fitting:
-                raise TreeError(
-                    "the file has two cards of this id",
-                    fix="rename or remove one of them",
-                )
-            if tree.cards.get(name) == card:
-                continue
-            if name in tree:
-                raise TreeError(
-                    "the tree already has a card of this id",
-                    fix="edit it, or choose another id",
-                )
             EpistemicTree.of(tree.domains, [card])
             fitting[name] = card
         except TreeError as error:
-            refused.append(
-                f"{name}: {str(error).removeprefix(f'card {name}: ')}"
-            )
+            refused.append(str(error))
     return fitting, refused
 
 
@@ -256,7 +239,7 @@ def _is_lines(text: str) -> bool:
         return first.rstrip().endswith("}")
 
 
-def _read_value(value: object, read: Callable[[object], Card]) -> Bundle:
+def _read_value(value: object, mend: Mend) -> Bundle:
     """Read one card, a list of cards, or an object of domains and cards."""
     domains: tuple[Domain, ...] = ()
     cards = value if isinstance(value, list) else [value]
@@ -275,7 +258,7 @@ def _read_value(value: object, read: Callable[[object], Card]) -> Bundle:
         if value.get("domains") is not None:
             domains = _domains(value["domains"])
     places = [f"card {number}" for number in range(1, len(cards) + 1)]
-    return _bundle(domains, zip(places, cards, strict=True), read)
+    return _bundle(domains, zip(places, cards, strict=True), mend)
 
 
 def _domains(value: object) -> tuple[Domain, ...]:
@@ -288,148 +271,74 @@ def _domains(value: object) -> tuple[Domain, ...]:
 
 
 def _bundle(
-    domains: tuple[Domain, ...],
-    values: Iterable[tuple[str, Any]],
-    read: Callable[[Any], Card],
+    domains: tuple[Domain, ...], values: Iterable[tuple[str, Any]], mend: Mend
 ) -> Bundle:
     cards: list[Card] = []
     refused: list[str] = []
+    mended: list[str] = []
     for place, value in values:
         try:
-            cards.append(read(value))
+            record, note = mend(value)
+            cards.append(card_of(record))
         except CardError as error:
             refused.append(f"{place}: {error}")
-    return Bundle(domains, tuple(cards), tuple(refused))
+            continue
+        if note:
+            mended.append(f"{cards[-1].card_id}: {note}")
+    return Bundle(domains, tuple(cards), tuple(refused), tuple(mended))
 
 
-# Drafts
+# The text of one card
 
-
-DIFFICULTY = (
-    Difficulty.MEDIUM
-)  # read from MS on, the first tier that reads cards
-NAME_WORDS = 5
 TEMPLATE = f"""\
-# <a name of 2 to {NAME_WORDS} words>
+# <a name of 2 or more words>
 
 {USEFUL}
-- <its sign in 5 words>
-- <another sign of it>
+- <its sign in at most {TRIGGER_WORDS} words>
 
-<the rule, in at most {BODY_CAPS[DIFFICULTY]} lines>
+<the rule, in at most {BODY_CAPS[Difficulty.UNIVERSAL]} lines>
 
 {EXAMPLE}
 <a problem of this kind>
 {WORKED}
 <its solution in short lines, as the model shall write its own>
 The answer is \\boxed{{<answer>}}.
-
-{EXAMPLE}
-<another one, with other numbers and another story>
-{WORKED}
-<its solution>
-The answer is \\boxed{{<answer>}}.
 """
 """What an editor opens on. A part in <...> that is left as it is counts as missing."""
-_OPEN = tuple(dict.fromkeys(re.findall(r"<[^<>\n]+>", TEMPLATE)))
 
 
-class Draft(NamedTuple):
-    """The card of a draft, or all its faults."""
+def read_text_card(text: str, source: str) -> Card:
+    """Read a card that a person wrote: `# name`, when it helps, the rule, examples.
 
-    card: Card | None
-    faults: tuple[TextError, ...] = ()
-
-
-def read_draft(
-    text: str,
-    source: str,
-    known: Container[str] = (),
-) -> Draft:
-    """Read a card that a person wrote: a name, when it helps, the rule, examples.
-
-    The rest has defaults. Every fault is listed. `known` are the ids of the tree.
+    It is universal, so MS and HS read it, and needs examples, by which it is found.
     """
-    title = ""
-    payload = text.strip()
-    if payload.startswith("#"):
-        title, _, payload = payload.partition("\n")
-        title = title.lstrip("# ").strip()
-        payload = payload.strip()
-    content = read_payload(payload)
-    card_id = _draft_id(title, content)
-    named = list(_name_faults(card_id, title, known))
-    faults = (*named, *content.faults, *_draft_faults(text, content))
-    if faults:
-        return Draft(None, faults)
+    for part in re.findall(r"<[^<>\n]+>", TEMPLATE):
+        if part in text:
+            raise CardError(f"the card still has {part}", fix="replace it")
+    title, _, payload = text.strip().partition("\n")
+    words = re.findall("[A-Z0-9]+", title.upper())
+    card_id = "_".join(words)
+    if not card_id.startswith(PREFIXES):
+        card_id = f"RUBRIC_{card_id}"
+    examples = split_examples(payload)[1]
+    if not examples:
+        raise CardError(
+            f"card {card_id!r}: has no whole '{EXAMPLE}', by which it is found",
+            fix=f"after a blank line, write '{EXAMPLE}', a problem, '{WORKED}' and its"
+            " solution, each on lines of its own",
+        )
+    for example in examples:
+        if r"\boxed{" not in example.worked:
+            raise CardError(
+                f"card {card_id!r}: has no answer in an example",
+                fix=r"end each solution with: The answer is \boxed{42}.",
+            )
     record = {
+        **_DEFAULTS,
         "card_id": card_id,
-        "payload": payload,
-        "difficulty_tag": DIFFICULTY.value,
+        "payload": payload.strip(),
+        "difficulty_tag": Difficulty.UNIVERSAL.value,
         "domain_tags": [UNIVERSAL],
         "provenance": {"source": source},
     }
-    try:
-        return Draft(card_with_defaults(record))
-    except CardError as error:
-        what = error.message.removeprefix(f"card {card_id!r}: ")
-        return Draft(None, (TextError(what, error.fix),))
-
-
-def _draft_id(title: str, content: CardText) -> str:
-    """Return the id that a name, or else the triggers, make."""
-    if re.fullmatch(ID, title) and title.startswith(PREFIXES):
-        return title
-    words = re.findall("[A-Z0-9]+", (title or " ".join(content.useful)).upper())
-    return "_".join(("RUBRIC", *words[:NAME_WORDS]))
-
-
-def _name_faults(
-    card_id: str, title: str, known: Container[str]
-) -> Iterator[TextError]:
-    if not re.fullmatch(ID, card_id) and title not in _OPEN:
-        yield TextError(
-            f"has no name of 2 to {NAME_WORDS} words",
-            "write it in the first line: # average speed there and back",
-        )
-    if card_id in known:
-        yield TextError(
-            f"has the name of a card that is there, {card_id}",
-            f"choose another, or: kace tree edit TREE {card_id}",
-        )
-
-
-def _draft_faults(text: str, content: CardText) -> Iterator[TextError]:
-    """Find what a draft lacks beyond the rules of every card."""
-    for part in _OPEN:
-        if part in text:
-            yield TextError(
-                f"still has {part}",
-                "write it, or remove the line",
-            )
-    lines = line_count(content.body)
-    cap = BODY_CAPS[DIFFICULTY]
-    if EXAMPLE in content.body.split("\n"):
-        what = f"has an '{EXAMPLE}' that is not whole"
-        parts = f"write a problem, a line '{WORKED}' and a solution"
-        yield TextError(
-            what,
-            f"{parts}; a blank line before '{EXAMPLE}'",
-        )
-    elif not content.examples:
-        fix = f"add two, each with '{WORKED}' and a solution"
-        yield TextError(
-            f"has no '{EXAMPLE}'",
-            f"{fix}: small models follow examples, not rules",
-        )
-    elif lines > cap:
-        yield TextError(
-            f"has a rule of {lines} lines",
-            f"use at most {cap}",
-        )
-    for number, example in enumerate(content.examples, 1):
-        if r"\boxed{" not in example.worked:
-            yield TextError(
-                f"has no answer in example {number}",
-                r"end its solution with: The answer is \boxed{42}.",
-            )
+    return card_of(record)

@@ -1,11 +1,10 @@
 """A tree on disk: a directory that people can diff, safe under threads and kills.
 
 journal.jsonl has one line per change, appended and synced first; it is the truth, and
-every past tree can be had from it. cards.jsonl, a header and one card per line, is its
-checkpoint, rewritten at every change of a small tree and now and then of a large one.
-The header has the content hash of what follows: an untouched file is
-trusted at once, one edited by hand is checked card by card. snapshots/ has named copies
-of the same form; lock is held by the one writer.
+every past tree can be rebuilt from it. cards.jsonl, a header and one card per line, is
+rewritten after each change. Its header has the content hash of what follows, so a file
+that was edited by hand is refused. snapshots/ has named copies of the same form; lock
+is held by the one writer.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -58,7 +56,6 @@ from kace.files import (
 
 FORMAT = 1
 MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal
-SMALL = 2_000  # cards up to which every change rewrites cards.jsonl
 LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
 _SUM = 16
@@ -67,25 +64,10 @@ _GENERATION = re.compile(rb'\{"v":\d{1,9},"generation":(\d{1,99}),')
 _SNAPSHOT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?"
 )
+_REBUILD = "remove cards.jsonl: it is rebuilt from the journal beside it"
 
 
 # The journal
-
-
-class ChangeKind(StrEnum):
-    """What a line of the journal records."""
-
-    CREATE = "create"
-    ADD = "add"
-    EDIT = "edit"
-    RELOCATE = "relocate"
-    DEPRECATE = "deprecate"
-    DOMAINS = "domains"
-    BATCH = "batch"
-    REVERT = "revert"
-    BY_HAND = "by_hand"
-    FREEZE = "freeze"
-    THAW = "thaw"
 
 
 class CardChange(StrictRecord):
@@ -118,12 +100,12 @@ class JournalEntry(StrictRecord):
         str, StringConstraints(pattern=LINE, min_length=1, max_length=200)
     ]
     note: Annotated[str, StringConstraints(pattern=LINE, max_length=1_000)]
-    kind: ChangeKind
+    # create, add, edit, relocate, deprecate, domains, batch, revert, freeze or thaw
+    kind: Annotated[str, StringConstraints(pattern="^[a-z_]{1,20}$")]
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
-    frozen: str | None = (
-        None  # the content hash, where the tree is frozen afterwards
-    )
+    # The content hash, where the tree is frozen afterwards.
+    frozen: str | None = None
 
     def line(self) -> str:
         """Return the entry as the journal holds it, ending with its checksum."""
@@ -131,64 +113,42 @@ class JournalEntry(StrictRecord):
         return f'{text[:-1]},"sum":"{_checksum(text.encode())}"}}'
 
 
-class JournalLine(NamedTuple):
-    """A line of the journal, with where it ends."""
-
-    number: int
-    end: int
-    text: bytes
-
-    @property
-    def content(self) -> JournalEntry | str:
-        """The entry, or why the line cannot be read."""
-        return _read_entry(self.text)
-
-    @property
-    def generation(self) -> int:
-        """The generation that the line begins with; -1 for a damaged one."""
-        found = _GENERATION.match(self.text)
-        return int(found[1]) if found else -1
-
-
-def read_journal(path: Path) -> Iterator[JournalLine]:
-    """Read the whole lines, without a torn last line."""
-    with located(path), suppress(FileNotFoundError):
-        for number, start, line in whole_lines(path, most=MAX_TREE_BYTES):
-            yield JournalLine(
-                number,
-                start + len(line) + 1,
-                line,
-            )
-
-
-def _read_entry(line: bytes) -> JournalEntry | str:
+def read_entry(line: bytes) -> JournalEntry:
+    """Read a line of the journal; raise `TreeError` with the reason if it is damaged."""
     text = line[:-_SUFFIX] + b"}"
     if line[-_SUFFIX:] != f',"sum":"{_checksum(text)}"}}'.encode():
-        return "it is damaged: its checksum does not match"
+        raise TreeError("it is damaged: its checksum does not match")
     with suppress(ValidationError):
         return JournalEntry.model_validate_json(text, context=TRUSTED)
     with suppress(ValueError, AttributeError, TypeError):
         version = json.loads(text).get("v")
         if version > FORMAT:
-            return f"it was written by a newer kace (format {version})"
-    return "it is no journal entry"
+            what = f"it was written by a newer kace (format {version})"
+            raise TreeError(what, fix="upgrade kace")
+    raise TreeError("it is no journal entry")
 
 
 def _checksum(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:_SUM]
 
 
+def _generation_of(line: bytes) -> int:
+    """Return the generation that a line begins with; -1 for a damaged one."""
+    found = _GENERATION.match(line)
+    return int(found[1]) if found else -1
+
+
 def replayed(
-    tree: EpistemicTree, entries: Sequence[JournalEntry], *, back: bool = False
+    tree: EpistemicTree, entries: Iterable[JournalEntry]
 ) -> EpistemicTree:
-    """Return the tree after the entries, oldest first; going back, before them."""
+    """Return the tree after the entries, oldest first."""
     cards: dict[str, Card | None] = {}
     domains: tuple[Domain, ...] | None = None
-    for entry in reversed(entries) if back else entries:
+    for entry in entries:
         for change in entry.cards:
-            cards[change.card_id] = change.before if back else change.after
+            cards[change.card_id] = change.after
         if entry.domains:
-            domains = entry.domains.before if back else entry.domains.after
+            domains = entry.domains.after
     return tree.revised(cards, domains)
 
 
@@ -208,10 +168,8 @@ def located(where: Path | str) -> Iterator[None]:
     except DataError as error:
         if str(where) in error.message:
             raise
-        raise type(error)(
-            f"{where}: {error.message}",
-            fix=error.fix,
-        ) from None
+        message = f"{where}: {error.message}"
+        raise type(error)(message, fix=error.fix) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise TreeError(
@@ -233,34 +191,25 @@ class Header(StrictRecord):
     domains: tuple[Domain, ...]
 
 
-Stamp = tuple[int, int, int]  # inode, size, time of change
-
-
 @dataclass(frozen=True, slots=True)
 class TreeState:
     """A tree as read from disk."""
 
     tree: EpistemicTree
     generation: int
-    journal: int  # where the journal's entries read so far end
     frozen: str | None
-    trusted: bool = True  # false where cards.jsonl was edited by hand
-    saved: int = -1  # the generation of cards.jsonl
-    stamp: Stamp | None = None  # of the cards.jsonl that was read
 
 
-NOTHING = TreeState(
-    EpistemicTree.of((), ()), generation=-1, journal=0, frozen=None
-)
+NOTHING = TreeState(EpistemicTree.of((), ()), generation=-1, frozen=None)
 """Before the first entry of a journal."""
 
 
-def state_text(state: TreeState) -> str:
+def state_text(state: TreeState, journal: int) -> str:
     """Return the text of cards.jsonl, or of a snapshot."""
     header = Header(
         kace_tree=FORMAT,
         generation=state.generation,
-        journal=state.journal,
+        journal=journal,
         frozen=state.frozen,
         sha256=state.tree.content_hash(),
         domains=state.tree.domains,
@@ -271,35 +220,29 @@ def state_text(state: TreeState) -> str:
 
 
 def read_file(path: Path) -> TreeState:
-    """Read cards.jsonl or a snapshot; raise `TreeError` with file and line."""
-    data = _read_bytes(path)
-    first, _, rest = data.partition(b"\n")
+    """Read cards.jsonl or a snapshot; raise `TreeError` if it was changed by hand."""
+    with located(path):
+        first, _, rest = read_plain(path, MAX_TREE_BYTES).partition(b"\n")
     header = _read_header(first, path)
     digest = hashlib.sha256(f"{domains_line(header.domains)}\n".encode())
     digest.update(rest)
-    trusted = digest.hexdigest() == header.sha256
-    lines = rest.split(b"\n")
-    cards: list[Card] = []
+    if digest.hexdigest() != header.sha256:
+        if header.frozen:
+            raise _tampered(path, header.frozen, digest.hexdigest())
+        raise TreeError(
+            f"{path} was edited by hand, so its hash does not match",
+            fix=f"{_REBUILD}; then change cards with: kace tree edit",
+        )
+    cards = []
+    for number, line in enumerate(rest.split(b"\n")[:-1], start=2):
+        try:
+            cards.append(Card.model_validate_json(line, context=TRUSTED))
+        except ValidationError as error:
+            what, fix = refusal(error)
+            raise TreeError(f"{path}:{number}: {what}", fix=fix) from None
     with located(path):
-        # The hash may fit a text that kace has never written.
-        with suppress(ValidationError):
-            if trusted:
-                for line in lines[:-1]:
-                    cards.append(
-                        Card.model_validate_json(line, context=TRUSTED)
-                    )
-        if not trusted or len(cards) < len(lines) - 1:
-            cards = list(_checked_cards(lines, path))
-        known_hash = header.sha256 if trusted else ""
-        tree = EpistemicTree.of(header.domains, cards, known_hash)
-    return TreeState(
-        tree,
-        header.generation,
-        header.journal,
-        header.frozen,
-        trusted,
-        saved=header.generation,
-    )
+        tree = EpistemicTree.of(header.domains, cards, header.sha256)
+    return TreeState(tree, header.generation, header.frozen)
 
 
 def _read_header(line: bytes, path: Path) -> Header:
@@ -309,30 +252,15 @@ def _read_header(line: bytes, path: Path) -> Header:
             return Header.model_validate_json(line)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise TreeError(
-            f"{path}:1: the header cannot be read",
-            fix=f"remove {path.name}: it is rebuilt from the journal beside it",
+            f"{path}:1: the header cannot be read", fix=_REBUILD
         ) from None
-    what = f"{path} was written by a newer kace"
-    known = f"(format {version}, this one knows {FORMAT})"
+    known = f"(format {version}, this one reads {FORMAT})"
     raise TreeError(
-        f"{what} {known}",
-        fix="upgrade kace",
+        f"{path} was written by a newer kace {known}", fix="upgrade kace"
     )
 
 
-def _checked_cards(lines: Iterable[bytes], path: Path) -> Iterator[Card]:
-    for number, line in enumerate(lines, start=2):
-        if line.strip():
-            with located(f"{path}:{number}"):
-                yield read_card(line)
-
-
-def _read_bytes(path: Path) -> bytes:
-    with located(path):
-        return read_plain(path, MAX_TREE_BYTES)
-
-
-def _stamp_of(path: Path) -> Stamp | None:
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     """Return what differs between one version of a file and the next."""
     with located(path), suppress(FileNotFoundError):
         found = path.stat()
@@ -348,14 +276,15 @@ def _is_tree_file(path: Path) -> bool:
 
 def _refuse_if_tampered(path: Path, state: TreeState) -> None:
     """Raise `TreeError` for a frozen tree that is not what was frozen."""
-    digest = state.tree.content_hash() if state.frozen else None
-    if state.frozen != digest:
-        hashes = f"({(state.frozen or '')[:12]}, now {(digest or '')[:12]})"
-        raise TreeError(
-            f"{path} was changed after it was frozen {hashes}",
-            fix="restore it; where a journal lies beside cards.jsonl, remove"
-            " cards.jsonl and it is rebuilt",
-        )
+    if state.frozen not in (None, state.tree.content_hash()):
+        raise _tampered(path, state.frozen or "", state.tree.content_hash())
+
+
+def _tampered(path: Path, frozen: str, now: str) -> TreeError:
+    return TreeError(
+        f"{path} was changed after it was frozen ({frozen[:12]}, now {now[:12]})",
+        fix=f"restore it; or, where a journal lies beside it, {_REBUILD}",
+    )
 
 
 def open_tree(path: Path) -> EpistemicTree:
@@ -364,7 +293,7 @@ def open_tree(path: Path) -> EpistemicTree:
         return TreeStore.open(path).load()
     if not _is_tree_file(path):
         with located(path):
-            return tree_from_json(_read_bytes(path))
+            return tree_from_json(read_plain(path, MAX_TREE_BYTES))
     state = read_file(path)
     _refuse_if_tampered(path, state)
     return state.tree
@@ -384,7 +313,8 @@ class TreeStore:
         self.folder = folder
         self.cards_path = folder / "cards.jsonl"
         self.journal_path = folder / "journal.jsonl"
-        self._known = NOTHING
+        # What was read last, and the files it was read from.
+        self._known: tuple[object, TreeState] = (None, NOTHING)
 
     @classmethod
     def create(
@@ -405,7 +335,7 @@ class TreeStore:
                     f"{path} already holds a tree",
                     fix="choose another directory",
                 )
-            store._commit(NOTHING, tree, ChangeKind.CREATE, author, note)
+            store._commit(NOTHING, tree, "create", author, note)
         return store
 
     @classmethod
@@ -434,35 +364,27 @@ class TreeStore:
         return self._read().frozen
 
     def apply(
-        self,
-        change: Change,
-        *,
-        author: str,
-        note: str = "",
+        self, change: Change, *, author: str, note: str = ""
     ) -> EpistemicTree:
         """Make one change durably and return the tree after it.
 
         A change that alters nothing is not recorded.
         """
-        name = "domains"
-        if not isinstance(change, SetDomains):
-            name = type(change).__name__.lower()
+        kind = type(change).__name__.lower()
+        if isinstance(change, SetDomains):
+            kind = "domains"
         with self._writing() as state:
             tree = applied(state.tree, change)
-            return self._commit(state, tree, ChangeKind(name), author, note)
+            return self._commit(state, tree, kind, author, note)
 
     def revert(
-        self,
-        generation: int,
-        *,
-        author: str,
-        note: str = "",
+        self, generation: int, *, author: str, note: str = ""
     ) -> EpistemicTree:
         """Make the tree exactly what it was at a generation, as a new change."""
         note = note or f"back to generation {generation}"
         with self._writing() as state:
-            tree = self._past(state, generation)
-            return self._commit(state, tree, ChangeKind.REVERT, author, note)
+            tree = self.at(generation)
+            return self._commit(state, tree, "revert", author, note)
 
     def freeze(self, *, author: str = "kace", note: str = "") -> str:
         """Refuse changes from now on; return the hash every later load must match."""
@@ -470,7 +392,7 @@ class TreeStore:
             digest = state.frozen or state.tree.content_hash()
             if state.frozen is None:
                 state = replace(state, frozen=digest)
-                self._commit(state, state.tree, ChangeKind.FREEZE, author, note)
+                self._commit(state, state.tree, "freeze", author, note)
             return digest
 
     def thaw(self, *, author: str = "kace", note: str = "") -> None:
@@ -478,20 +400,34 @@ class TreeStore:
         with self._writing(frozen=True) as state:
             if state.frozen is not None:
                 state = replace(state, frozen=None)
-                self._commit(state, state.tree, ChangeKind.THAW, author, note)
+                self._commit(state, state.tree, "thaw", author, note)
 
     def log(self) -> tuple[JournalEntry, ...]:
         """Return every change, oldest first, without lines that cannot be read."""
         entries = []
-        for line in read_journal(self.journal_path):
-            content = line.content
-            if isinstance(content, JournalEntry):
-                entries.append(content)
+        for _, line in self._lines():
+            with suppress(TreeError):
+                entries.append(read_entry(line))
         return tuple(entries)
 
     def at(self, generation: int) -> EpistemicTree:
         """Return the tree as it was at a generation."""
-        return self._past(self._read(), generation)
+        newest = self.generation
+        if not 0 <= generation <= newest:
+            raise TreeError(
+                f"the tree has no generation {generation}",
+                fix=f"choose one from 0 to {newest}",
+            )
+        entries = {entry.generation: entry for entry in self.log()}
+        needed = []
+        for number in range(generation + 1):
+            if number not in entries:
+                raise TreeError(
+                    f"{self.journal_path}: generation {number} cannot be read",
+                    fix="see: kace tree verify",
+                )
+            needed.append(entries[number])
+        return replayed(NOTHING.tree, needed)
 
     def snapshot(self, name: str) -> Path:
         """Keep the tree under a name, in a file that `open_tree` reads."""
@@ -508,153 +444,90 @@ class TreeStore:
                     f"{path} already holds another tree",
                     fix="choose another name",
                 )
-            write_atomic(path, state_text(state))
+            write_atomic(path, state_text(state, 0))
         return path
 
     def verify(self) -> list[str]:
         """Return everything wrong with the store, one line each."""
         problems: list[str] = []
-        if not self.cards_path.exists():
-            problems.append(
-                f"{self.cards_path}: missing; the next change rebuilds it"
-            )
-        state = NOTHING
-        for path in (
-            self.cards_path,
-            *sorted(inside(self.folder, "snapshots").glob("*.jsonl")),
-        ):
+        snapshots = inside(self.folder, "snapshots").glob("*.jsonl")
+        for path in (self.cards_path, *sorted(snapshots)):
             try:
-                found = read_file(path) if path.exists() else NOTHING
-                problems += _file_problems(path, found)
-                if path == self.cards_path:
-                    state = found
+                for card in read_file(path).tree:
+                    read_card(card_line(card))
             except DataError as error:
                 problems.append(error.message)
-        problems += self._journal_problems(state)
+        entries: list[JournalEntry] = []
+        end = 0
+        for number, line in self._lines():
+            end += len(line) + 1
+            try:
+                entry = read_entry(line)
+                if entry.generation != len(entries):
+                    what = f"it is generation {entry.generation}"
+                    raise TreeError(f"{what} where {len(entries)} must be")
+                entries.append(entry)
+            except TreeError as error:
+                problems.append(f"{self.journal_path}:{number}: {error}")
+        size = _stamp_of(self.journal_path)
+        if size and size[1] > end:
+            problems.append(f"{self.journal_path}: the last line is torn")
+        if not problems and replayed(NOTHING.tree, entries) != self.load():
+            problems.append(
+                f"{self.cards_path}: it is not the tree that the journal has"
+            )
         return problems
 
-    def _journal_problems(self, state: TreeState) -> Iterator[str]:
-        """Find damage of the journal, and where it disagrees with cards.jsonl."""
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Iterate over the journal's whole lines with their numbers."""
         path = self.journal_path
-        data = _read_bytes(path) if path.exists() else b""
-        torn = len(data.rpartition(b"\n")[2])
-        if torn:
-            rest = "it is ignored, and cut by the next change"
-            yield f"{path}: the last line is torn ({torn} bytes); {rest}"
-        entries: list[JournalEntry] = []
-        whole = True
-        for line in read_journal(path):
-            content = line.content
-            if isinstance(content, str):
-                whole = False
-                yield f"{path}:{line.number}: {content}"
-                continue
-            if content.generation != len(entries) and whole:
-                whole = False
-                order = f"generation {content.generation} follows {len(entries) - 1}"
-                yield f"{path}:{line.number}: {order}"
-            entries.append(content)
-        if not entries:
-            yield f"{path}: no entries; the history is lost"
-        if not entries or not whole or state is NOTHING:
-            return
-        with suppress(DataError):
-            entries = entries[: state.generation + 1]
-            tree = replayed(NOTHING.tree, entries)
-            last = entries[-1]
-            found = (last.generation, last.frozen, tree)
-            if found != (state.generation, state.frozen, state.tree):
-                at = f"at generation {state.generation}"
-                yield f"{self.cards_path}: it is not the tree that the journal has {at}"
+        with located(path), suppress(FileNotFoundError):
+            for number, _, line in whole_lines(path, most=MAX_TREE_BYTES):
+                yield number, line
 
     def _has_tree(self) -> bool:
         with located(self.folder):
-            if self.cards_path.exists():
-                return True
-            return next(read_journal(self.journal_path), None) is not None
+            return self.cards_path.exists() or any(self._lines())
 
     def _read(self) -> TreeState:
-        """Read cards.jsonl, unless it is unchanged, and the journal's entries since."""
-        state = self._known
-        stamp = _stamp_of(self.cards_path)
-        journal = _stamp_of(self.journal_path)
-        shrunk = state.journal > (journal[1] if journal else 0)
-        if shrunk or state.stamp != stamp:
-            state = NOTHING
-            if stamp:
-                state = replace(read_file(self.cards_path), stamp=stamp)
-        lines = list(read_journal(self.journal_path))
-        if not state.trusted:
-            for line in lines:
-                content = line.content
-                if isinstance(content, str):
-                    reason = f"{content}, and cards.jsonl was changed by hand"
-                    raise self._damaged(
-                        line,
-                        reason,
-                    )
-        entries = self._following(lines, state.generation)
+        """Read cards.jsonl and the journal's entries since, unless both are unchanged."""
+        stamps = _stamp_of(self.cards_path), _stamp_of(self.journal_path)
+        known, state = self._known
+        if known == stamps:
+            return state
+        state = NOTHING
+        if stamps[0]:
+            state = read_file(self.cards_path)
+        entries = self._entries_after(state.generation)
         if entries:
-            state = replace(
-                state,
-                tree=replayed(state.tree, entries),
-                generation=entries[-1].generation,
-                journal=lines[-1].end,
-                frozen=entries[-1].frozen,
-            )
-        self._known = state
+            last = entries[-1]
+            tree = replayed(state.tree, entries)
+            state = TreeState(tree, last.generation, last.frozen)
         _refuse_if_tampered(self.folder, state)
+        self._known = (stamps, state)
         return state
 
-    def _following(
-        self, lines: list[JournalLine], generation: int
-    ) -> list[JournalEntry]:
+    def _entries_after(self, generation: int) -> Sequence[JournalEntry]:
         """Return the entries after a generation; damage before it does no harm."""
+        lines = list(self._lines())
         start = 0
-        for place, line in enumerate(lines, start=1):
-            if 0 <= line.generation <= generation:
+        for place, (_, line) in enumerate(lines, start=1):
+            if 0 <= _generation_of(line) <= generation:
                 start = place
         entries = []
-        for line in lines[start:]:
-            generation += 1
-            content = line.content
-            if isinstance(content, str):
-                reason = content
-            elif content.generation != generation:
-                reason = f"it is generation {content.generation}"
-            else:
-                entries.append(content)
-                continue
-            reason = f"{reason}, where generation {generation} must be"
-            raise self._damaged(
-                line,
-                reason,
-            )
+        for expected, (number, line) in enumerate(
+            lines[start:], start=generation + 1
+        ):
+            with located(f"{self.journal_path}:{number}"):
+                entry = read_entry(line)
+                if entry.generation != expected:
+                    raise TreeError(
+                        f"it is generation {entry.generation}, where generation"
+                        f" {expected} must be",
+                        fix="restore the file, or begin again from a snapshot",
+                    )
+            entries.append(entry)
         return entries
-
-    def _damaged(self, line: JournalLine, reason: str) -> TreeError:
-        return TreeError(
-            f"{self.journal_path}:{line.number}: {reason}",
-            fix="restore the file, or begin again from a snapshot",
-        )
-
-    def _past(self, state: TreeState, generation: int) -> EpistemicTree:
-        newest = state.generation
-        if not 0 <= generation <= newest:
-            raise TreeError(
-                f"the tree has no generation {generation}",
-                fix=f"choose one from 0 to {newest}",
-            )
-        entries = {entry.generation: entry for entry in self.log()}
-        needed = []
-        for number in range(generation + 1, newest + 1):
-            if number not in entries:
-                raise TreeError(
-                    f"{self.journal_path}: generation {number} cannot be read",
-                    fix="see: kace tree verify",
-                )
-            needed.append(entries[number])
-        return replayed(state.tree, needed, back=True)
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -667,11 +540,9 @@ class TreeStore:
 
     @contextmanager
     def _writing(self, *, frozen: bool = False) -> Iterator[TreeState]:
-        """Lock the store and read it, with edits by hand added to the journal."""
+        """Lock the store and read it."""
         with self._lock():
             state = self._read()
-            if not state.trusted and self._adopt(state):
-                state = self._read()
             if state.frozen is not None and not frozen:
                 raise UsageError(
                     f"{self.folder} is frozen at {state.frozen[:12]}",
@@ -680,122 +551,70 @@ class TreeStore:
                 )
             yield state
 
-    def _adopt(self, state: TreeState) -> bool:
-        """Record what was edited by hand, if the journal is whole."""
-        entries = self.log()
-        in_order = [entry.generation for entry in entries] == list(
-            range(len(entries))
-        )
-        if not in_order or len(entries) != state.generation + 1:
-            return False
-        before = replace(state, tree=replayed(NOTHING.tree, entries))
-        note = "cards.jsonl was edited directly"
-        self._commit(before, state.tree, ChangeKind.BY_HAND, "by hand", note)
-        return True
-
     def _commit(
         self,
         state: TreeState,
         tree: EpistemicTree,
-        kind: ChangeKind,
+        kind: str,
         author: str,
         note: str,
     ) -> EpistemicTree:
-        """Append the change from a state to a tree, then rewrite cards.jsonl if due."""
+        """Append the change from a state to a tree to the journal, then rewrite cards.jsonl."""
+        domains = None
+        if state.tree.domains != tree.domains:
+            domains = DomainsChange(
+                before=state.tree.domains, after=tree.domains
+            )
         try:  # a tree from others may hold cards that only its hash vouched for
-            entry = _entry(state, tree, kind, author, note)
+            cards = _card_changes(state.tree, tree)
+            if not cards and not domains and kind not in _ALWAYS:
+                return state.tree
+            entry = JournalEntry(
+                generation=state.generation + 1,
+                time=datetime.now(UTC).isoformat(timespec="seconds"),
+                author=author,
+                note=note,
+                kind=kind,
+                cards=cards,
+                domains=domains,
+                frozen=state.frozen,
+            )
         except ValidationError as error:
             what, fix = refusal(error)
             raise UsageError(
                 f"the change cannot be recorded: {what}", fix=fix
             ) from None
-        if entry is None:
-            return state.tree
         line = entry.line()
         try:
-            with LineLog(
-                self.journal_path
-            ) as log:  # a torn last line is cut first
+            # A torn last line is cut first.
+            with LineLog(self.journal_path) as log:
                 end = log.append(line) + len(line.encode()) + 1
         except OSError as error:  # of the sync at the end
-            raise cannot_write(
-                self.journal_path,
-                error,
-            ) from None
-        after = replace(
-            state, tree=tree, generation=entry.generation, journal=end
-        )
-        self._known = after
-        behind = after.generation - after.saved
-        due = len(tree) <= SMALL or behind >= len(tree) // 50
-        if due or not state.trusted or kind in _ALWAYS:
-            self._checkpoint(after)
+            raise cannot_write(self.journal_path, error) from None
+        self._checkpoint(TreeState(tree, entry.generation, entry.frozen), end)
         return tree
 
-    def _checkpoint(self, state: TreeState) -> None:
+    def _checkpoint(self, state: TreeState, journal: int) -> None:
         """Rewrite cards.jsonl. Its changes are durable, so a full disk is no failure."""
         # A killed writer may have left temporary files; this one holds the lock.
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):
             with suppress(OSError):
                 litter.unlink()
         with suppress(KaceError):
-            write_atomic(self.cards_path, state_text(state))
-            self._known = replace(
-                state,
-                trusted=True,
-                saved=state.generation,
-                stamp=_stamp_of(self.cards_path),
-            )
+            write_atomic(self.cards_path, state_text(state, journal))
 
 
-_ALWAYS = (ChangeKind.CREATE, ChangeKind.FREEZE, ChangeKind.THAW)
-"""Changes that are recorded and checkpointed though no card changes."""
+_ALWAYS = ("create", "freeze", "thaw")
+"""Changes that are recorded though no card changes."""
 
 
-def _entry(
-    state: TreeState,
-    tree: EpistemicTree,
-    kind: ChangeKind,
-    author: str,
-    note: str,
-) -> JournalEntry | None:
-    """Return the entry that leads from a state to a tree; None for no change."""
-    old = state.tree
-    cards = []
-    for name in sorted(old.cards.keys() | tree.cards.keys()):
+def _card_changes(
+    old: EpistemicTree, new: EpistemicTree
+) -> tuple[CardChange, ...]:
+    changes = []
+    for name in sorted(old.cards.keys() | new.cards.keys()):
         before = old.cards.get(name)
-        after = tree.cards.get(name)
+        after = new.cards.get(name)
         if before is not after and before != after:
-            cards.append(CardChange(before=before, after=after))
-    domains = None
-    if old.domains != tree.domains:
-        domains = DomainsChange(before=old.domains, after=tree.domains)
-    if not cards and domains is None and kind not in _ALWAYS:
-        return None
-    return JournalEntry(
-        generation=state.generation + 1,
-        time=datetime.now(UTC).isoformat(timespec="seconds"),
-        author=author,
-        note=note,
-        kind=kind,
-        cards=tuple(cards),
-        domains=domains,
-        frozen=state.frozen,
-    )
-
-
-def _file_problems(path: Path, state: TreeState) -> Iterator[str]:
-    """Check every card of a file, whatever its hash says."""
-    if state is NOTHING:
-        return
-    for number, line in enumerate(
-        _read_bytes(path).split(b"\n")[1:-1], start=2
-    ):
-        try:
-            read_card(line)
-        except DataError as error:
-            yield f"{path}:{number}: {error.message}"
-    if not state.trusted:
-        yield f"{path}:1: the cards were edited by hand since this header was written"
-    if state.frozen not in (None, state.tree.content_hash()):
-        yield f"{path}:1: the tree was changed after it was frozen"
+            changes.append(CardChange(before=before, after=after))
+    return tuple(changes)

@@ -23,7 +23,7 @@ from kace.cards.card import (
     card_line,
     read_card,
 )
-from kace.cards.formats import TEMPLATE, read_draft, starter_domains
+from kace.cards.formats import TEMPLATE, read_text_card, starter_domains
 from kace.cards.store import (
     CALIBRATION,
     JournalEntry,
@@ -124,35 +124,26 @@ def new_card(tree: Path, file: str | None) -> None:
     """Write a card: its name, when it helps, a rule, examples.
 
     In a terminal, a template opens in $EDITOR. The rest has defaults: the card is
-    medium, of every domain, and experimental. See docs/quickstart.md.
+    universal, of every domain, and experimental. See docs/quickstart.md.
     """
     store = _open_store(tree)
-    before = store.load()
-    provenance = f"written by {author()}"
     template = None
     if file is None and _interactive():
         template = _draft_file(TEMPLATE, ".card.md")
-    while True:
-        if template:
-            _open_editor(template)
-        text = read_input(str(template or file or "-"), MAX_BYTES, decoded)
-        draft = read_draft(text, provenance, before)
-        for fault in draft.faults:
-            note(f"- the card {fault.what}. Fix: {fault.fix}")
-        if draft.card:
-            break
-        if not template or not click.confirm(
-            "Edit it again?", default=True, err=True
-        ):
-            again = f"kace tree new-card {tree} --file {template or 'FILE'}"
-            raise KaceError(
-                f"{counted(len(draft.faults), 'fault')}; nothing was added",
-                fix=f"mend the text, then: {again}",
-            )
-    store.apply(Add(draft.card), author=author(), note="new card")
+        _open_editor(template)
+    text = read_input(str(template or file or "-"), MAX_BYTES, decoded)
+    try:
+        card = read_text_card(text, f"written by {author()}")
+    except KaceError as error:
+        again = f"kace tree new-card {tree} --file {template or 'FILE'}"
+        raise KaceError(
+            f"{error.message}; nothing was added",
+            fix=f"{error.fix}; mend the text, then: {again}",
+        ) from None
+    store.apply(Add(card), author=author(), note="new card")
     if template:
         template.unlink()
-    print(draft.card.card_id)
+    print(card.card_id)
     note(f'try it with: kace tree try {tree} "A PROBLEM" --answer N')
 
 
@@ -213,26 +204,18 @@ def show(
 @command.command()
 @TREE
 @click.argument("file")
-@click.option(
-    "--experimental",
-    is_flag=True,
-    help="Validated cards arrive as experimental.",
-)
 @NOTE
-def add(tree: Path, file: str, experimental: bool, why: str) -> None:
+def add(tree: Path, file: str, why: str) -> None:
     """Add the cards and domains of a file.
 
     FILE holds cards as JSON or JSON lines, or a tree's JSON; '-' is standard input.
+    Cards in the form of papers are mended, with a note.
     Cards keep their status; those that are there already are left alone. Cards that
     break a rule are listed with the reason; exit 1 if any was refused.
     """
     store = _open_store(tree)
     before = store.load()
     bundle = read_input(file, MAX_BYTES, formats.read_exchange)
-    if experimental:
-        bundle = bundle._replace(
-            cards=tuple(map(diffs.as_import, bundle.cards))
-        )
     new = [
         each for each in bundle.domains if each.name not in before.domain_names
     ]
@@ -256,6 +239,8 @@ def add(tree: Path, file: str, experimental: bool, why: str) -> None:
     same = given - len(fitting) - len(refused)
     already = f", {same} already there" if same else ""
     note(f"{len(fitting)} added{already}; generation {store.generation}")
+    for each in bundle.mended:
+        note(f"mended {each}")
     for each in refused:
         note(f"refused {each}")
     if refused:
@@ -390,50 +375,6 @@ def revert(tree: Path, generation: int, why: str) -> None:
     note(
         f"{tree} is as it was at generation {generation}; now generation "
         f"{store.generation}"
-    )
-
-
-@command.command()
-@TREE
-@click.argument("other", type=PATH)
-@click.option(
-    "--prefer",
-    type=click.Choice([side.value for side in diffs.Prefer]),
-    help="Which side wins a conflict.",
-)
-def merge(tree: Path, other: Path, prefer: str | None) -> None:
-    """Merge another tree's cards into this one.
-
-    They arrive as experimental. A conflict stops the merge and is listed.
-    """
-    store = _open_store(tree)
-    theirs = open_tree(other)
-    mark = f"merge of {theirs.content_hash()[:16]}"
-    side = diffs.Prefer(prefer) if prefer else None
-    found = diffs.merge(store.load(), theirs, side)
-    for conflict in found.conflicts:
-        print(plain(f"! {conflict.name}  {', '.join(conflict.fields)}"))
-        print_lines(plain(f"    {line}") for line in conflict.lines)
-    if found.conflicts and side is None:
-        conflicts = counted(len(found.conflicts), "conflict")
-        raise KaceError(
-            f"{conflicts} between {tree} and {other}; nothing changed",
-            fix="choose a side with --prefer ours or --prefer theirs, or edit one of "
-            "the trees",
-        )
-    before = store.generation
-    changes: list[Change] = (
-        [SetDomains(found.tree.domains)] if found.domains else []
-    )
-    changes += [Add(found.tree.card(name)) for name in found.added]
-    changes += [Edit(found.tree.card(name)) for name in found.replaced]
-    store.apply(Batch(tuple(changes)), author=author(), note=mark)
-    now = "nothing changed"
-    if store.generation > before:
-        now = f"now generation {store.generation}"
-    note(
-        f"{len(found.added)} added, {len(found.replaced)} replaced, "
-        f"{len(found.domains)} domains changed; {now}"
     )
 
 
@@ -755,7 +696,7 @@ def _entry_row(entry: JournalEntry) -> str:
         f"{entry.generation:>5}",
         entry.time[:16].replace("T", " "),
         plain(entry.author, 20),
-        f"{entry.kind.value:9}",
+        f"{entry.kind:9}",
         cards,
         plain(entry.note, 200),
     )

@@ -21,7 +21,7 @@ from operator import is_
 from typing import NamedTuple, Protocol
 
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
+from kace.cards.card import UNIVERSAL, VISIBLE, Card, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.ladder.prompt import (
@@ -128,14 +128,14 @@ class Retriever:
         return other
 
     async def covers(self, problem: Problem) -> bool:
-        """Whether MS would read a card relevant to this problem. Universal cards do not count: they fit every one."""
+        """Whether MS would read a card whose demonstrations are near to this problem."""
         scores = self.relevance.scores(
             problem.text, self.relevance.skip_threshold
         )
         relevant = []
         for card in map(self.tree.card, scores):
             shown = card.status is not Status.DEPRECATED
-            if shown and card.difficulty_tag is Difficulty.MEDIUM:
+            if shown and card.examples and card.difficulty_tag in VISIBLE["MS"]:
                 relevant.append(card)
         context = Context(tuple(relevant), placement=self.config.placement)
         if not context.beside(problem.text).cards:
