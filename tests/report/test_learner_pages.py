@@ -123,7 +123,7 @@ def test_a_run_under_way_is_shown_with_what_is_done_of_it(tree: Path):
     for folder in (tree / "learn").glob("epoch-2-refine*"):
         shutil.rmtree(folder)
     page = served(tree)
-    assert "new cards: 10 problems solved" in text_of(page)
+    assert "Under way: epoch 2 add HS run, 10 problems done." in text_of(page)
     assert '<progress value="10" max="16"' in page.body
     assert page.refresh is not None, "it may go on"
 

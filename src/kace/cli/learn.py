@@ -791,7 +791,7 @@ def _head(report: LearningReport) -> Iterator[str]:
     yield f"refused      {found.refused}"
     yield f"admitted     {found.admitted} ({merged})"
     yield f"kept         {kept}"
-    yield f"tree         ~{report.size.tokens:,} tokens, {frozen}"
+    yield f"tree         ~{found.tokens:,} tokens, {frozen}"
     if report.unread:
         steps = counted(len(report.unread), "step")
         yield f"unread       {steps} of another version: {'; '.join(report.unread)}"
@@ -843,14 +843,13 @@ def _card_text(card: CardReport) -> str:
         fire = card.fire
         right = f"{fire.shown_correct} right, {fire.shown_wrong} wrong"
         shown = f"shown in {fire.n_shown}: {right}"
-    if not card.lift or card.earned is None:
+    if not card.lift:
         return f"{shown}; not measured"
     earlier = ", of its earlier text" if card.outdated else ""
     low = plain_points(card.lift.low)
     high = plain_points(card.lift.high)
     lift = f"{plain_points(card.lift.effect)} [{low}, {high}]"
-    earned = f"{card.earned + 0.0:+.1f} right attempts"
-    return f"{shown}; lift {lift}{earlier}, earned {earned}"
+    return f"{shown}; lift {lift}{earlier}"
 
 
 def _refusals(report: LearningReport) -> Iterator[str]:
@@ -877,28 +876,23 @@ def _costs(report: LearningReport) -> Iterator[str]:
 
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
-    """Yield what a run is expected to take and takes at most, without prefix caches."""
+    """Yield what a run is expected to take, without prefix caches."""
     unpriced = set()
     for row in rows:
-        if row.model == SOLUTIONS:
-            yield NO_CALLS
-        if not row.most.calls:
-            continue
         usd = "price unknown"
-        if row.usd is not None and row.most_usd is not None:
-            usd = f"{row.usd:.2f} to {row.most_usd:.2f} USD"
-        calls = f"{row.expected.calls:,.0f} to {row.most.calls:,.0f} calls"
-        tokens = f"{row.expected.input:,.0f} tokens in and {row.expected.output:,.0f} out"
-        yield f"{row.role:11} {calls}, {tokens} expected, {usd}"
         if row.usd is None:
             unpriced.add(row.model)
+        else:
+            usd = f"{row.usd:.2f} USD"
+        tokens = f"{row.input:,.0f} tokens in and {row.output:,.0f} out"
+        yield f"{row.role:11} {row.calls:,.0f} calls, {tokens}, {usd}"
     for model in sorted(unpriced):
         yield (
             f'no price for {model}: add [prices."NAME"] with input and output '
             "to kace.toml"
         )
     minutes = sum(row.seconds for row in rows) / 60
-    yield f"time        about {minutes:,.0f} minutes expected"
+    yield f"time        about {minutes:,.0f} minutes"
 
 
 def calibration_lines(found: Calibration) -> Iterator[str]:

@@ -56,7 +56,6 @@ LATEST = 6  # changes on a tree's page
 CHANGES = 40  # changes on a card's page
 LEARNED = 12  # cards on a learner's page
 PROPOSALS = 40  # per page
-MANY = 30  # cards from which a report folds those that show nothing
 MAX_QUERY = 200
 MAX_WORDS = 8
 QUOTED = 200  # characters of a line that are quoted
@@ -541,7 +540,7 @@ def newest_lift(story: CardReport) -> LiftMark | None:
 def _report_values(
     report: LearningReport, stories: Iterable[CardReport]
 ) -> dict[str, object]:
-    """Return a report with its summary and the scales of its charts."""
+    """Return a report with the scales of its charts."""
     ends = [end for score in report.scores for end in score.interval] or [
         0.0,
         1.0,
@@ -553,7 +552,6 @@ def _report_values(
             lifts.append(lift)
     return {
         "report": report,
-        "summary": report.summary,
         "lift_of": newest_lift,
         "run_scale": scale_over(min(ends), max(ends), about=6),
         "lift_scale": lift_scale(lifts),
@@ -613,22 +611,12 @@ def proposals_page(request: PageRequest) -> Page:
 
 def learner_document(report: LearningReport) -> str:
     """Return the report of a learning run as one page that needs nothing else."""
-    silent = []
-    for story in report.measured if len(report.measured) > MANY else ():
-        lift = newest_lift(story)
-        if (
-            story.card.status is Status.EXPERIMENTAL
-            and lift
-            and lift.tone == "open"
-        ):
-            silent.append(story)
     return render_document(
         "report_learner.html",
         title=f"{report.name}: what was learned",
-        progress=report.progress,
-        silent=silent,
-        rules=report.rules,
-        **_report_values(report, report.measured),
+        **_report_values(
+            report, [story for story in report.cards if story.lift]
+        ),
     )
 
 
