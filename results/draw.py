@@ -172,21 +172,10 @@ class Published:
             solves[name] += sum(changes)
             means[name] += Fraction(sum(changes), len(changes))
             sizes[name] += 1
-        moved: Counter[tuple[Fraction | int, int]] = Counter()
-        for name, size in sizes.items():
-            moved[means[name], size] += 1
-        if unchanged:
-            moved[0, 1] += unchanged
-        changed = [gain for gain in solves.values() if gain]
-        if sum(changed) <= 0:
-            changed = [-gain for gain in changed]
-        p = min(1.0, 2 * sign_flip(changed))
-        low, high = cluster_interval(moved, SPAN)
-        if (
-            p > 0.05
-        ):  # the interval and the exact test must not contradict each other
-            low = min(low, 0.0)
-            high = max(high, 0.0)
+        moved = [(float(means[name]), size) for name, size in sizes.items()]
+        moved += [(0.0, 1)] * unchanged
+        low, high = cluster_interval(moved) or SPAN
+        p = sign_flip(solves.values())
         mean = sum(means.values()) / (len(gains) + unchanged)
         return Difference(float(mean), low, high, p)
 

@@ -38,8 +38,8 @@ from kace.learning.study import LearnManifest
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows
-from kace.runs.compare import flipped
 from kace.runs.manifest import manifest_of
+from kace.runs.stats import sign_flip
 from kace.runs.table import Table, row_of
 from tests.card_examples import a_card
 from tests.command import run_kace
@@ -116,7 +116,7 @@ def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path
     ladder, first, second = selection.rows
     assert ladder.ladder is None
     assert first.ladder is not None
-    assert (first.ladder.gained, first.ladder.lost, first.ladder.p) == (8, 0, flipped([1] * 8))
+    assert (first.ladder.gained, first.ladder.lost, first.ladder.p) == (8, 0, sign_flip([1] * 8))
     assert second.ladder is not None
     assert second.previous is not None
     assert (second.ladder.gained, second.ladder.lost) == (8, 1)
@@ -125,7 +125,7 @@ def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path
     assert 0 < first.card_tokens < second.card_tokens
     assert first.low < first.accuracy < first.high
     assert "Epoch 1 is better than no tree" in selection.said
-    assert selection.p == pytest.approx(2 * flipped([1] * 8)), "adjusted for two epochs"
+    assert selection.p == pytest.approx(2 * sign_flip([1] * 8)), "adjusted for two epochs"
 
 
 def test_what_the_epochs_share_is_paid_for_once_and_a_repeat_costs_nothing(tmp_path: Path):
@@ -155,7 +155,7 @@ def test_more_seeds_go_on_from_the_first(tmp_path: Path):
     chosen = best_row(selection)
     assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))
     assert chosen.ladder is not None
-    assert (chosen.ladder.gained, chosen.ladder.p) == (16, flipped([1] * 8)), "two seeds are no second problem"
+    assert (chosen.ladder.gained, chosen.ladder.p) == (16, sign_flip([1] * 8)), "two seeds are no second problem"
     assert (chosen.low, chosen.high) == (best_row(held(tree)).low, best_row(held(tree)).high)
 
 
@@ -254,8 +254,8 @@ def test_problems_of_one_family_are_one_piece_of_evidence():
 def test_the_choice_among_epochs_is_paid_for():
     none, six = "0" * 6, "1" * 6
     alone, among = chosen(none, six), chosen(none, six, none, none)
-    assert alone.p == flipped([1] * 6)
-    assert among.p == pytest.approx(3 * flipped([1] * 6))
+    assert alone.p == sign_flip([1] * 6)
+    assert among.p == pytest.approx(3 * sign_flip([1] * 6))
     assert "is better than no tree" in alone.said
     assert "indistinguishable from no tree" in among.said
     assert "after the choice among 3 epochs" in among.said
@@ -267,7 +267,7 @@ def test_the_paired_test_is_mcnemars_with_one_seed_in_both_directions(gained: in
     found = chosen(theirs, ours).rows[1].ladder
     assert found is not None
     assert (found.gained, found.lost) == (gained, lost)
-    assert found.p == pytest.approx(flipped([1] * gained + [-1] * lost))
+    assert found.p == pytest.approx(sign_flip([1] * gained + [-1] * lost))
 
 
 def test_problems_of_the_training_set_and_unlabelled_ones_are_refused():

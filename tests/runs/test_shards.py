@@ -77,7 +77,7 @@ def test_gaps_are_named_and_the_merged_run_solves_what_is_missing(shards: list[P
     trace.write_text("".join(lines[:-3]) + lines[-1][:30])  # three solves short, and torn
     merged = merge_shards([shards[0], shards[2]], tmp_path / "merged")
     of = len(THIRDS[0].take(PROBLEMS))
-    assert merged.gaps == ("shards missing: 2/3", f"shard 1/3: 3 of {of} problems not solved on seed 1")
+    assert merged.gaps == ("shards missing: 2/3", f"shard 1/3: 3 of {2 * of} solves missing")
     assert merged.solves == 80 - 3 - 2 * len(THIRDS[1].take(PROBLEMS))
     solved(WHOLE, merged.folder)
     assert results(merged.folder) == results(solved(WHOLE, tmp_path / "alone"))
@@ -113,7 +113,7 @@ def test_shards_of_other_settings_or_of_another_division_are_refused(shards: lis
     with pytest.raises(UsageError, match=r"another config 'sampling'.*'temperature'"):
         merge_shards([shards[0], other], tmp_path / "merged")
     half = solved(replace(WHOLE, shard=Shard(2, 2)), tmp_path / "half")
-    with pytest.raises(UsageError, match=r"is a shard 2/2, .* shard 1/3"):
+    with pytest.raises(UsageError, match=r"is a shard 2/2 of other problems .* shard 1/3"):
         merge_shards([shards[0], half], tmp_path / "merged")
     with pytest.raises(DataError, match="is no shard"):
         merge_shards([solved(WHOLE, tmp_path / "alone")], tmp_path / "merged")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import threading
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kace.errors import DataError, KaceError
+from kace.errors import DataError
 from kace.ladder.record import Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.cache import CallRecord
@@ -22,7 +21,6 @@ from kace.runs.table import VIEWS, SolveFilter, Table, open_tables, row_of
 from tests.learning.solve_records import HS, MS, a_try
 from tests.learning.solve_records import a_solve as b_solve
 from tests.report.samples import a_run, a_solve
-from tests.runs.few_rows import a_row
 
 
 def grow(folder: Path, *solves: Solution) -> None:
@@ -145,11 +143,10 @@ def test_a_trace_that_is_gone_is_empty(tmp_path: Path):
 def test_a_cache_that_is_deleted_or_damaged_while_open_is_built_again(tmp_path: Path, content: bytes | None):
     folder = a_run(tmp_path / "run", some(0, 30))
     table = Table.open(folder)
-    assert table._path is not None
     if content is None:
-        table._path.unlink()
+        table._index.unlink()
     else:
-        table._path.write_bytes(content)
+        table._index.write_bytes(content)
     assert table.count() == 30
     assert Table.open(folder).metrics().solves == 30
 
@@ -347,19 +344,6 @@ def test_runs_on_disk_give_the_figures_of_rows_in_memory(tmp_path: Path):
     assert evaluation_of(kept) == evaluation_of(held)
 
 
-def test_memory_does_not_grow_with_the_solves():
-    def taken(solves: int) -> int:
-        rows = (a_row(f"{n:064x}", n % 3 > 0, exit=None if n % 2 else ExitPath.MS_MAJORITY) for n in range(solves))
-        tracemalloc.start()
-        evaluation_of([Table.of(rows, name="kace")])
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return peak
-
-    taken(100)  # what is imported on the way
-    assert taken(8_000) - taken(4_000) < 4_000 * 100, "bytes, where a row in memory takes a thousand"
-
-
 def test_a_number_that_no_sum_could_hold_is_damage(tmp_path: Path):
     many = a_solve("b" * 16).model_copy(update={"real_calls": 10**30})
     endless = a_solve("c" * 16).model_copy(update={"seconds": float("inf")})
@@ -383,26 +367,28 @@ def test_a_run_that_cannot_be_read_to_its_end_never_reads_as_a_shorter_one(tmp_p
 
 
 def test_a_reader_with_an_older_look_at_the_file_forgets_nothing(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH", 10)
     run = a_run(tmp_path / "run", some(0, 20))
-    forgotten = []
-    read_lines = tables._Reader._read_lines
+    grown = []
+    read_lines = tables._read_lines
 
-    def read_and_grow(reader, db):
-        if reader.kind == "solves" and not forgotten:
-            forgotten.append(0)
+    def grow_and_read(*arguments):
+        if not grown:
+            grown.append(0)
             grow(run, *some(20, 75))
-        read_lines(reader, db)
+        return read_lines(*arguments)
 
-    monkeypatch.setattr(tables._Reader, "_read_lines", read_and_grow)
-    monkeypatch.setattr(tables._Reader, "_forget", lambda *_: pytest.fail("it read all again"))
-    assert Table.open(run).count() == 75
+    monkeypatch.setattr(tables, "_read_lines", grow_and_read)
+    table = Table.open(run)
+    monkeypatch.setattr(tables, "_is_replaced", lambda *_: False)
+    table.refresh()
+    assert table.count() == 75
+    assert table.counts().retried == 0
 
 
 @pytest.mark.parametrize("trouble", ["no place", "a folder", "a link to nowhere"])
 def test_a_run_is_read_though_its_cache_file_cannot_be_written(tmp_path: Path, monkeypatch, trouble):
     run = a_run(tmp_path / "run", some(0, 5))
-    path = Table.open(run)._path
+    path = Table.open(run)._index
     path.unlink()
     if trouble == "a folder":
         path.mkdir()
@@ -423,14 +409,9 @@ def test_a_run_is_read_though_its_cache_file_cannot_be_written(tmp_path: Path, m
     assert Table.open(run).count(SolveFilter(change="lost"), base=table) == 0
 
 
-def test_a_cache_file_that_stays_in_use_is_an_error_with_a_fix(tmp_path: Path, monkeypatch):
+def test_an_index_that_stays_in_use_is_built_elsewhere(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(tables, "TIMEOUT", 0.05)
     run = a_run(tmp_path / "run", some(0, 5))
-    table = Table.open(run)
-    with table._database() as db:
+    with Table.open(run)._database() as db:
         db.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(KaceError, match="wait for the other process"):
-            Table.open(run)
-        with pytest.raises(KaceError, match="wait for the other process"):
-            table.count()
-    assert table.count() == 5
+        assert Table.open(run).count() == 5

@@ -344,11 +344,7 @@ def metrics_lines(metrics: Metrics, harm: str = "") -> Iterator[str]:
         seeds = [f"{score.seed}: {score.right}/{score.n}" for score in m.seeds]
         yield f"by seed      {'  '.join(seeds)}"
     if m.failed:
-        failed = f"{m.failed} solves lost a call and count as they stand"
-        without = m.accuracy_without_failed
-        if without is not None:
-            failed += f"; without them {100 * without:.1f} %"
-        yield f"failed       {failed}"
+        yield f"failed       {m.failed} solves lost a call and count as they are"
     routed = ""
     if m.classifier_calls:
         routed = f", {m.classifier_calls:.2f} to choose what it reads"

@@ -9,7 +9,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kace.answers.kinds import MATHEMATICS
 from kace.config import Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
-from kace.files import MAX_BYTES, Unreadable, read_plain, write_atomic
+from kace.files import Unreadable, read_plain, write_atomic
 from kace.ladder.policies import open_policy
 from kace.ladder.prompt import subject_of, template_hashes
 
@@ -34,24 +34,35 @@ NAMED = ("subject", "answers", "tolerance", "vote", "es_exit")
 _RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
 
 
-@dataclass(frozen=True)
 class Manifest:
     """What produced a run, as its run.json records it. Missing parts read as empty."""
 
-    content: Mapping[str, object] = field(default_factory=dict)
+    def __init__(self, content: Mapping[str, object] | None = None) -> None:
+        """Take the content of a run.json."""
+        self.content = content or {}
+        self.system = self._text("system", "name")
+        self.model = self._text("config", "model")
+        self.preset = self._text("config", "preset")
+        self.data = self._text("data", "name")
+        self.split = self._text("data", "split")
+        self.data_hash = self._text("data", "hash")
+        self.problems = self._number("data", "problems")
+        self.tree_hash = self._text("tree", "hash")
+        self.tree_cards = self._number("tree", "cards")
+        kace = self.content.get("kace")
+        self.kace = kace if isinstance(kace, str) else ""
 
     @classmethod
-    def read(cls, path: Path, most: int = MAX_BYTES) -> Manifest:
+    def read(cls, path: Path) -> Manifest:
         """Read a manifest; `DataError` if it is missing, malformed, or too new."""
-        return cls(_read(path, most))
+        return cls(_read(path))
 
     def part(self, name: str) -> Mapping[str, object]:
         """Return a part such as `config`; empty if the manifest has none."""
         part = self.content.get(name)
         return part if isinstance(part, dict) else {}
 
-    def text(self, part: str, name: str) -> str:
-        """Return a text of a part; empty if there is none."""
+    def _text(self, part: str, name: str) -> str:
         value = self.part(part).get(name)
         return value if isinstance(value, str) else ""
 
@@ -59,77 +70,11 @@ class Manifest:
         value = self.part(part).get(name)
         return value if type(value) is int else None
 
-    @property
-    def system(self) -> str:
-        """The name of the system."""
-        return self.text("system", "name")
-
-    @property
-    def model(self) -> str:
-        """The solver."""
-        return self.text("config", "model")
-
-    @property
-    def preset(self) -> str:
-        """The sampling preset."""
-        return self.text("config", "preset")
-
-    @property
-    def data(self) -> str:
-        """The name of the data set."""
-        return self.text("data", "name")
-
-    @property
-    def split(self) -> str:
-        """The split of the data set."""
-        return self.text("data", "split")
-
-    @property
-    def data_hash(self) -> str:
-        """The content hash of the problems."""
-        return self.text("data", "hash")
-
-    @property
-    def problems(self) -> int | None:
-        """The number of problems of the data set."""
-        return self._number("data", "problems")
-
-    @property
-    def tree_hash(self) -> str:
-        """The content hash of the tree."""
-        return self.text("tree", "hash")
-
-    @property
-    def tree_cards(self) -> int | None:
-        """The number of cards of the tree."""
-        return self._number("tree", "cards")
-
-    @property
-    def kace(self) -> str:
-        """The version of kace that made the run."""
-        found = self.content.get("kace")
-        return found if isinstance(found, str) else ""
-
     def facts(self) -> dict[str, object]:
         """Return what is known of the run by name, without the empty parts."""
-        names = (
-            "system",
-            "model",
-            "preset",
-            "data",
-            "split",
-            "data_hash",
-            "problems",
-            "tree_hash",
-            "tree_cards",
-            "kace",
-        )
-        found = {}
-        for name in names:
-            value = getattr(self, name)
-            if value:
-                found[name] = value
-        return found
+        known = {**vars(self)}
+        del known["content"]
+        return {name: value for name, value in known.items() if value}
 
 
 def manifest_of(
@@ -297,10 +242,10 @@ def _difference(
     return f"{name.rstrip('s')} {', '.join(changes)}"
 
 
-def _read(path: Path, most: int = MAX_BYTES) -> Mapping[str, object]:
-    """Read the JSON of a manifest of at most `most` bytes."""
+def _read(path: Path) -> Mapping[str, object]:
+    """Read the JSON of a manifest."""
     try:
-        found = json.loads(read_plain(path, most))
+        found = json.loads(read_plain(path))
     except Unreadable:
         raise
     except OSError as error:

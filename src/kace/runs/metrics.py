@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from kace.config import Price
 from kace.errors import UsageError
-from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.budget import free_price
-from kace.runs.stats import (
-    SHARES,
-    Interval,
-    cluster_interval,
-    effective,
-    wilson_of_share,
-)
-from kace.runs.table import SolveRow, Table
+from kace.runs.stats import Interval, cluster_interval, effective, wilson
+from kace.runs.table import Table
 from kace.words import counted
 
 NO_CARDS = "no cards to show"
 """The note of an arm whose system reads a tree that is empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeedScore:
+class SeedScore(NamedTuple):
     """The accuracy on one seed. A failed call counts as a wrong answer."""
 
     seed: int
@@ -49,10 +40,8 @@ class CardTokens:
     """Tokens of learned text that solves read."""
 
     mean: float  # in the fullest prompt of a solve, over all solves
-    mean_when_read: float
     most: int
     read: float  # over all tiers of a solve, over all solves
-    solves: int  # solves that read anything
     estimated: bool  # whether some of it is estimated from the text's length
 
 
@@ -121,15 +110,11 @@ class BucketRow:
 class Concordance:
     """How well the exit predicts the raw rate, over problems whose raw rates differ."""
 
-    points: tuple[tuple[float, float, int], ...]
-    """Raw rate, mean exit rank (both pooled over seeds), and the number of problems."""
     pairs: int
     concordant: (
         float  # pairs whose easier problem left earlier; ties count half
     )
-    spearman: (
-        float | None
-    )  # of raw rate and exit rank; `None` if one does not vary
+    spearman: float | None  # of rate and rank; `None` if one does not vary
 
     @property
     def share(self) -> float | None:
@@ -161,22 +146,15 @@ class Metrics:
     labelled: int
     complete: bool  # whether every problem was solved on every seed
     seeds: tuple[SeedScore, ...]
-    accuracy: (
-        float | None
-    )  # mean over problems of the share of seeds that are right
-    cluster: (
-        str  # what both intervals take as one observation, such as "family"
-    )
+    accuracy: float | None  # mean over problems of the share of seeds right
+    cluster: str  # what both intervals take as one observation: "family"
     clusters: int  # how many of them have a known answer
     wilson: Interval | None  # 95 %, each cluster counted once
     interval: Interval | None  # 95 %, cluster bootstrap
-    failed: (
-        int  # solves that lost a call to the provider; they count in `accuracy`
-    )
-    accuracy_without_failed: float | None
-    """Over the other solves: a selection, and never the headline."""
+    failed: int  # solves that lost a call; they count in `accuracy`
     damaged: int  # lines of the trace that could not be read
     retried: int  # solves made again after a failure
+    truncated: float | None  # share of the attempts that the token cap cut
     paper_calls: float
     real_calls: float
     classifier_calls: float  # not part of the solver's
@@ -193,92 +171,53 @@ class Metrics:
     shown: int  # solves that were shown a card
     abstained: int  # solves that were shown none though some were eligible
     card_tokens: CardTokens | None  # `None` for a run that read nothing
-    tree: (
-        Mapping[str, object] | None
-    )  # its hash and size, as the run recorded them
+    tree: Mapping[str, object] | None  # its hash and size, as recorded
     note: str = ""  # what a reader must know beside the figures
 
 
 # Clusters: what counts as one observation
 
 
-@dataclass(frozen=True)
-class Clusters:
+class Clusters(NamedTuple):
     """Groups problems that count as one observation, with all their seeds."""
 
     field: str  # such as "problem" or "family"
-    names: Mapping[str, str] | None = (
-        None  # by problem, if rows do not have the field
-    )
+    names: Mapping[str, str]  # by problem; a problem without one is by itself
 
-    def of(self, row: SolveRow | Solution) -> str:
-        """Return the cluster of a solve."""
-        if self.names is not None:
-            return self.names[row.problem]
-        return str(getattr(row, self.field))
+    def of(self, problem: str) -> str:
+        """Return the cluster of a problem."""
+        return self.names.get(problem, problem)
 
     def count(self, tables: Sequence[Table]) -> int:
         """Count the clusters of several runs."""
-        if self.field == "problem" and len(tables) == 1:
-            return tables[0].counts().problems
-        found: set[str] = set()
-        for table in tables:
-            found.update(map(self.of, table))
-        return len(found)
+        return len(set(map(self.of, _problems_of(tables))))
 
-
-class ClusterSums:
-    """Adds up values by cluster, problem by problem."""
-
-    def __init__(self, clusters: Clusters) -> None:
-        self._clusters = clusters
-        self._named: dict[str, tuple[Any, ...]] = {}
-        self._alike: Counter[tuple[Any, ...]] = Counter()
-
-    def add(self, row: SolveRow, *values: Any) -> None:
-        """Add the values of the problem that `row` is a solve of."""
-        if (
-            self._clusters.field == "problem"
-        ):  # each comes once: no name to remember
-            self._alike[values] += 1
-            return
-        name = self._clusters.of(row)
-        before = self._named.get(name)
-        if before:
-            values = tuple(map(sum, zip(before, values, strict=True)))
-        self._named[name] = values
-
-    def alike(self) -> Counter[tuple[Any, ...]]:
-        """Return how many clusters have the same sums."""
-        return self._alike or Counter(self._named.values())
+    def sums(
+        self, gains: Iterable[tuple[str, float]]
+    ) -> list[tuple[float, int]]:
+        """Return the sum and the number of the problems' gains, by cluster."""
+        totals: dict[str, list[float]] = {}
+        for problem, gain in gains:
+            totals.setdefault(self.of(problem), []).append(gain)
+        return [(math.fsum(each), len(each)) for each in totals.values()]
 
 
 def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
     """Return the clusters by a field that every problem has.
 
-    The default is the family if every solve has one, else each problem by itself.
+    The default is the family if every problem has one, else each problem by itself.
     """
-    if field is None:
-        solves = 0
-        without = 0
-        for table in tables:
-            counts = table.counts()
-            solves += counts.solves
-            without += counts.without_family
-        return Clusters("family" if solves and not without else "problem")
     if field == "problem":
-        return Clusters(field)
+        return Clusters(field, {})
     names: dict[str, str] = {}
-    problems: set[str] = set()
     for table in tables:
-        if field not in ("label", "family", "domain"):
-            names |= table.problem_field(field)
-        for row in table:
-            problems.add(row.problem)
-            value = getattr(row, field, None)
-            if value:
-                names[row.problem] = str(value)
+        names |= table.problem_field(field or "family")
+    problems = _problems_of(tables)
     missing = len(problems - names.keys())
+    if field is None:
+        if missing or not problems:
+            return Clusters("problem", {})
+        return Clusters("family", names)
     if missing:
         every = counted(len(problems), "problem")
         raise UsageError(
@@ -286,6 +225,14 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
             fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl",
         )
     return Clusters(field, names)
+
+
+def _problems_of(tables: Sequence[Table]) -> set[str]:
+    found: set[str] = set()
+    for table in tables:
+        for (problem,) in table.select("SELECT DISTINCT problem FROM solves"):
+            found.add(problem)
+    return found
 
 
 # Figures
@@ -305,19 +252,29 @@ def metrics_of(
     by = clusters or clusters_of([table])
     counts = table.counts()
     sums = _sums(table)
-    solves = counts.solves or 1
-    labelled = _Labelled(by, None if base is None else _buckets_of(base))
-    for _, rows in table.by_problem():
-        known = [row for row in rows if row.correct is not None]
-        if known:
-            labelled.add(known)
-    clustered = labelled.clusters.alike()
-    accuracy = _mean(labelled.shares)
-    wilson = None
-    if accuracy is not None:
-        sizes = (size for _, size in clustered.elements())
-        wilson = wilson_of_share(accuracy, effective(sizes))
+    problems = _labelled_problems(table)
+    shares = [(row["problem"], row["share"]) for row in problems]
+    found = by.sums(shares)
+    accuracy = None
+    interval = None
+    score = None
+    if shares:
+        accuracy = math.fsum(share for _, share in shares) / len(shares)
+        n = effective(size for _, size in found)
+        score = wilson(accuracy * n, n)
+        interval = cluster_interval(found)
+    points = Points()
+    for row in problems:
+        if row["exit_rank"] is not None:
+            points[_raw_rate(row), row["exit_rank"]] += 1
+    rates = problems if base is None else _labelled_problems(base)
     exits = _exits(table)
+    tree = table.manifest.part("tree")
+    sized = table.manifest.tree_hash and table.manifest.tree_cards is not None
+
+    def per_solve(name: str) -> float:
+        return float(sums[name]) / (counts.solves or 1)
+
     return Metrics(
         name=table.name,
         model=table.manifest.model,
@@ -325,31 +282,33 @@ def metrics_of(
         solves=counts.solves,
         labelled=counts.labelled,
         complete=counts.complete,
-        seeds=labelled.seed_scores(),
+        seeds=_seed_scores(table),
         accuracy=accuracy,
         cluster=by.field,
-        clusters=clustered.total(),
-        wilson=wilson,
-        interval=cluster_interval(clustered, SHARES) if clustered else None,
+        clusters=len(found),
+        wilson=score,
+        interval=interval,
         failed=counts.failed,
-        accuracy_without_failed=_mean(labelled.without_failed),
         damaged=len(table.damage),
         retried=counts.retried,
-        paper_calls=sums["paper_calls"] / solves,
-        real_calls=sums["real_calls"] / solves,
-        classifier_calls=sums["classifier_calls"] / solves,
-        input=sums["input"] / solves,
-        cached=sums["cached"] / solves,
-        output=sums["output"] / solves,
-        seconds=sums["seconds"] / solves,
+        truncated=sums["truncated"] / sums["attempts"]
+        if sums["attempts"]
+        else None,
+        paper_calls=per_solve("paper_calls"),
+        real_calls=per_solve("real_calls"),
+        classifier_calls=per_solve("classifier_calls"),
+        input=per_solve("input"),
+        cached=per_solve("cached"),
+        output=per_solve("output"),
+        seconds=per_solve("seconds"),
         cost=_cost(sums, price or free_price(table.manifest.model)),
         exits=exits,
-        buckets=labelled.bucket_rows(),
-        concordance=concordance_of(labelled.points),
+        buckets=_bucket_rows(table, rates, exits) if shares else (),
+        concordance=concordance_of(points),
         shown=counts.shown,
         abstained=counts.abstained,
         card_tokens=_card_tokens(table, counts.solves),
-        tree=_tree_facts(table),
+        tree=tree if sized else None,
     )
 
 
@@ -357,6 +316,8 @@ _SUMMED = (
     "paper_calls",
     "real_calls",
     "seconds",
+    "attempts",
+    "truncated",
     "input",
     "cached",
     "output",
@@ -376,6 +337,28 @@ def _sums(table: Table) -> dict[str, Any]:
     return {name: value or 0 for name, value in zip(_SUMMED, row, strict=True)}
 
 
+def _labelled_problems(table: Table) -> list[Any]:
+    """Return one row per problem whose answer is known, pooled over the seeds."""
+    return table.select(
+        "SELECT problem, AVG(correct) AS share, SUM(right_attempts) AS right,"
+        " SUM(attempts) AS made, AVG(NULLIF(exit_rank, -1)) AS exit_rank"
+        " FROM solves WHERE correct IS NOT NULL GROUP BY problem"
+    )
+
+
+def _raw_rate(row: Any) -> float:
+    """Return the share of a problem's attempts that are right."""
+    return float(row["right"] / (row["made"] or 1))
+
+
+def _seed_scores(table: Table) -> tuple[SeedScore, ...]:
+    rows = table.select(
+        "SELECT seed, SUM(correct), COUNT(correct) AS n FROM solves"
+        " GROUP BY seed HAVING n ORDER BY seed"
+    )
+    return tuple(SeedScore(*row) for row in rows)
+
+
 def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
     """Return the cost by role. Traces do not record cache writes: priced as fresh."""
 
@@ -383,162 +366,67 @@ def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
         names = (f"{prefix}input", f"{prefix}cached", f"{prefix}output")
         return Usage(*(sums[name] for name in names))
 
-    roles = []
-    for role, calls, usage, batched in (
-        ("solver", sums["real_calls"], tokens(""), tokens("batch_")),
-        (
-            "classifier",
-            sums["classifier_calls"],
-            tokens("classifier_"),
-            Usage(),
-        ),
-    ):
-        if calls or role == "solver":
-            usd = None if price is None else price.mixed(usage, batched)
-            roles.append(RoleCost(role, calls, usage, usd))
+    def cost(role: str, calls: int, usage: Usage, batched: Usage) -> RoleCost:
+        usd = None if price is None else price.mixed(usage, batched)
+        return RoleCost(role, calls, usage, usd)
+
+    roles = [cost("solver", sums["real_calls"], tokens(""), tokens("batch_"))]
+    routing = sums["classifier_calls"]
+    if routing:
+        usage = tokens("classifier_")
+        roles.append(cost("classifier", routing, usage, Usage()))
     return RunCost(tuple(roles))
 
 
 def _exits(table: Table) -> dict[ExitPath, int]:
     """Count the solves by exit, every path in order; none without a ladder."""
-    rows = table.select("SELECT exit, COUNT(*) FROM solves GROUP BY exit")
+    rows = table.select(
+        "SELECT exit, COUNT(*) FROM solves WHERE exit <> '' GROUP BY exit"
+    )
     found = dict(map(tuple, rows))
-    found.pop(None, None)
-    if not found:
-        return {}
-    return {path: found.get(path.value, 0) for path in ExitPath}
+    return {path: found.get(path.value, 0) for path in ExitPath if found}
 
 
 def _card_tokens(table: Table, solves: int) -> CardTokens | None:
-    row = table.select(
-        "SELECT COUNT(*), SUM(card_tokens), MAX(card_tokens), SUM(read_tokens),"
-        " MAX(estimated) FROM solves WHERE read_tokens > 0"
+    mean, most, read, estimated = table.select(
+        "SELECT SUM(card_tokens), MAX(card_tokens), SUM(read_tokens), MAX(estimated)"
+        " FROM solves WHERE read_tokens > 0"
     )[0]
-    read, active, most, total, estimated = row
     if not read:
         return None
-    return CardTokens(
-        mean=active / solves,
-        mean_when_read=active / read,
-        most=most,
-        read=total / solves,
-        solves=read,
-        estimated=bool(estimated),
+    return CardTokens(mean / solves, most, read / solves, bool(estimated))
+
+
+def _bucket_rows(
+    table: Table, rates: Sequence[Any], exits: Iterable[ExitPath]
+) -> tuple[BucketRow, ...]:
+    """Return the bucket table, easiest first, with the problems sorted by `rates`."""
+    rows = {}
+    for bucket in Bucket:
+        rows[bucket] = BucketRow(bucket, exits=dict.fromkeys(exits, 0))
+    place = {row["problem"]: Bucket.of(_raw_rate(row)) for row in rates}
+    solves = table.select(
+        "SELECT problem, exit, COUNT(*) AS n, SUM(correct) AS right,"
+        " SUM(paper_calls) AS calls FROM solves WHERE correct IS NOT NULL"
+        " GROUP BY problem, exit"
     )
-
-
-def _tree_facts(table: Table) -> Mapping[str, object] | None:
-    tree = table.manifest.part("tree")
-    sized = isinstance(tree.get("hash"), str) and isinstance(
-        tree.get("cards"), int
-    )
-    return tree if sized else None
-
-
-def _buckets_of(table: Table) -> dict[str, Bucket]:
-    """Return the bucket of every labelled problem of a run."""
-    rows = table.select(
-        "SELECT problem, SUM(right_attempts), SUM(attempts) FROM solves"
-        " WHERE correct IS NOT NULL GROUP BY problem"
-    )
-    return {
-        problem: Bucket.of(right / (made or 1)) for problem, right, made in rows
-    }
-
-
-def raw_rate(solves: Sequence[SolveRow]) -> float:
-    """Return the share of a problem's attempts that are right, pooled over seeds."""
-    right = 0
-    made = 0
-    for row in solves:
-        right += row.right_attempts
-        made += row.attempts
-    return right / (made or 1)
-
-
-class _Labelled:
-    """Adds up the problems whose answers are known."""
-
-    def __init__(
-        self, clusters: Clusters, buckets: Mapping[str, Bucket] | None
-    ) -> None:
-        self.clusters = ClusterSums(clusters)
-        self.shares: Counter[float] = (
-            Counter()
-        )  # of seeds that are right, by problem
-        self.without_failed: Counter[float] = Counter()  # the same
-        self.points: Points = Counter()
-        self._bucket_of = buckets
-        self._buckets = {bucket: BucketRow(bucket) for bucket in Bucket}
-        self._right: Counter[int] = Counter()  # by seed
-        self._n: Counter[int] = Counter()
-
-    def add(self, solves: Sequence[SolveRow]) -> None:
-        """Add the solves of one problem."""
-        right = 0
-        whole = 0
-        for row in solves:
-            right += row.correct is True
-            whole += not row.failed
-            self._right[row.seed] += row.correct is True
-            self._n[row.seed] += 1
-        self.shares[right / len(solves)] += 1
-        if whole:
-            right_whole = 0
-            for row in solves:
-                right_whole += row.correct is True and not row.failed
-            self.without_failed[right_whole / whole] += 1
-        self.clusters.add(solves[0], Fraction(right, len(solves)), 1)
-        rate = raw_rate(solves)
-        ranks = [row.exit.rank for row in solves if row.exit]
-        if ranks:
-            self.points[rate, sum(ranks) / len(ranks)] += 1
-        bucket: Bucket | None = Bucket.of(rate)
-        if self._bucket_of is not None:
-            bucket = self._bucket_of.get(solves[0].problem)
-        if bucket:
-            self._add_to_bucket(self._buckets[bucket], solves, right)
-
-    def _add_to_bucket(
-        self,
-        bucket: BucketRow,
-        solves: Sequence[SolveRow],
-        right: int,
-    ) -> None:
-        bucket.problems += 1
-        bucket.solves += len(solves)
-        bucket.right += right
-        for row in solves:
-            bucket.paper_calls += row.paper_calls
-            if row.exit:
-                bucket.exits[row.exit] = bucket.exits.get(row.exit, 0) + 1
-
-    def bucket_rows(self) -> tuple[BucketRow, ...]:
-        """Return the bucket table, easiest first; empty if no answer is known."""
-        if not self._n:
-            return ()
-        if self.points:
-            for row in self._buckets.values():
-                row.exits = {path: row.exits.get(path, 0) for path in ExitPath}
-        return tuple(self._buckets.values())
-
-    def seed_scores(self) -> tuple[SeedScore, ...]:
-        """Return the accuracy of every seed, in order."""
-        seeds = sorted(self._n)
-        return tuple(
-            SeedScore(seed, self._right[seed], self._n[seed]) for seed in seeds
-        )
-
-
-def _mean(shares: Counter[float]) -> float | None:
-    """Return the mean of shares, each counted as often as it occurs."""
-    if not shares:
-        return None
-    return math.fsum(shares.elements()) / shares.total()
+    counted_problems = set()
+    for solve in solves:
+        problem = solve["problem"]
+        if problem not in place:
+            continue
+        row = rows[place[problem]]
+        row.problems += problem not in counted_problems
+        counted_problems.add(problem)
+        row.solves += solve["n"]
+        row.right += solve["right"]
+        row.paper_calls += solve["calls"]
+        if solve["exit"]:
+            row.exits[ExitPath(solve["exit"])] += solve["n"]
+    return tuple(rows.values())
 
 
 # Concordance
-
 
 Points = Counter[tuple[float, float]]
 """How many problems have a raw rate and a mean exit rank, pooled over the seeds."""
@@ -548,20 +436,17 @@ def concordance_of(points: Points) -> Concordance | None:
     """Return the concordance over labelled problems; `None` without a ladder."""
     if not points:
         return None
-    ordered = sorted(points.items())
     pairs = 0
     concordant = 0.0
-    for (rate, rank), times in ordered:
-        for (lower_rate, other_rank), others in ordered:
-            if lower_rate >= rate:
-                break
-            pairs += times * others
-            if other_rank < rank:
-                concordant += times * others
-            elif other_rank == rank:
-                concordant += times * others / 2
-    every = tuple((rate, rank, times) for (rate, rank), times in ordered)
-    return Concordance(every, pairs, concordant, spearman(points))
+    for (rate, rank), times in points.items():
+        for (lower_rate, other_rank), others in points.items():
+            if lower_rate < rate:
+                pairs += times * others
+                if other_rank < rank:
+                    concordant += times * others
+                elif other_rank == rank:
+                    concordant += times * others / 2
+    return Concordance(pairs, concordant, spearman(points))
 
 
 def spearman(points: Points) -> float | None:

@@ -10,13 +10,11 @@ import hashlib
 import json
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from kace.errors import DataError, UsageError
 from kace.files import (
@@ -33,7 +31,6 @@ from kace.runs.manifest import HELD, Manifest, differences
 from kace.runs.table import PROBLEMS, TRACE, Table
 
 MAX_SHARDS = 100_000
-LISTED = 12  # missing shards that are named; the rest are counted
 
 
 @dataclass(
@@ -98,13 +95,6 @@ class _Part(NamedTuple):
     table: Table
     folder: Path
 
-    def solved(self) -> Counter[int]:
-        """Count the solves by seed."""
-        rows = self.table.select(
-            "SELECT seed, COUNT(*) FROM solves GROUP BY seed"
-        )
-        return Counter(dict(map(tuple, rows)))
-
 
 def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     """Merge the runs of shards into one run, which can be resumed like any other.
@@ -132,12 +122,9 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
         raise cannot_write(out, error) from None
     finally:
         os.close(lock)
-    problems = 0
-    solves = 0
-    for part in parts:
-        counts = part.table.counts()
-        problems += counts.problems
-        solves += counts.solves
+    counts = [part.table.counts() for part in parts]
+    problems = sum(each.problems for each in counts)
+    solves = sum(each.solves for each in counts)
     return MergedRun(out, problems, solves, tuple(_gaps(parts)))
 
 
@@ -150,27 +137,22 @@ def _check_parts(
     for folder in folders:
         manifest = Manifest.read(folder / "run.json")
         part = _read_part(folder, manifest)
-        rest = {
-            key: value
-            for key, value in manifest.content.items()
-            if key != "shard"
-        }
+        rest = dict(manifest.content)
+        del rest["shard"]
         shared = shared or rest
         others = differences(shared, rest, HELD)
         if others:
-            what = (
-                f"{folder} is a shard with another {', another '.join(others)}"
+            raise UsageError(
+                f"{folder} is a shard with another {', another '.join(others)}",
+                fix="merge shards of one command, the same but for --shard",
             )
-            fix = "merge shards of one command, the same but for --shard"
-            raise UsageError(what, fix=fix)
         first = next(iter(parts.values()), part)
         shard = part.shard
         if (first.shard.of, first.among) != (shard.of, part.among):
-            what = f"{folder} is a shard of other problems"
-            if shard.of != first.shard.of:
-                what = f"{folder} is a shard {shard}, {first.folder} shard {first.shard}"
+            what = f"{folder} is a shard {shard} of other problems than"
             raise UsageError(
-                what, fix="merge shards of one division of one file"
+                f"{what} {first.folder}, shard {first.shard}",
+                fix="merge shards of one division of one file",
             )
         if shard in parts:
             raise UsageError(
@@ -217,15 +199,12 @@ def _copy_lines(
     target.unlink(missing_ok=True)  # a link would lead elsewhere
     with target.open("xb") as file:
         for part in parts:
-            _copy_file(part.folder / name, file)
+            source = part.folder / name
+            if source.exists():
+                for _, _, line in whole_lines(source):
+                    file.write(line + b"\n")
         file.flush()
         sync(file.fileno())
-
-
-def _copy_file(source: Path, target: BinaryIO) -> None:
-    if source.exists():
-        for _, _, line in whole_lines(source):
-            target.write(line + b"\n")
 
 
 def _copy_calls(source: Path, target: Path) -> None:
@@ -248,17 +227,12 @@ def _gaps(parts: Sequence[_Part]) -> Iterator[str]:
     every = [Shard(index, of) for index in range(1, of + 1)]
     missing = [str(shard) for shard in every if shard not in here]
     if missing:
-        more = (
-            f" and {len(missing) - LISTED:,} more"
-            if len(missing) > LISTED
-            else ""
-        )
-        yield f"shards missing: {', '.join(missing[:LISTED])}{more}"
-    solved = [part.solved() for part in parts]
-    seeds = sorted(set(chain.from_iterable(solved)))
-    for part, found in zip(parts, solved, strict=True):
-        for seed in seeds or [0]:
-            lacking = part.problems - found[seed]
-            if lacking > 0:
-                problems = f"{lacking:,} of {part.problems:,} problems"
-                yield f"shard {part.shard}: {problems} not solved on seed {seed}"
+        yield f"shards missing: {', '.join(missing)}"
+    seeds: set[int] = set()
+    for part in parts:
+        seeds.update(part.table.counts().seeds)
+    for part in parts:
+        wanted = part.problems * max(1, len(seeds))
+        lacking = wanted - part.table.counts().solves
+        if lacking > 0:
+            yield f"shard {part.shard}: {lacking:,} of {wanted:,} solves missing"

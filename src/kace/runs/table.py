@@ -1,9 +1,9 @@
 """The read model of a run: one SQLite file that follows the run's append-only files.
 
-A run directory is plain JSONL. `Table.open` indexes it once, in the user's cache
-directory, and later opens read only what was appended. Reports, comparisons, pages,
-`kace.load_run` and MCP read runs through it. The cache file is disposable: a missing,
-damaged or outdated one is built again.
+A run directory is plain JSONL. `Table.open` indexes its trace once, in the user's
+cache directory, and later opens read only what was appended. Reports, comparisons,
+pages, `kace.load_run` and MCP read runs through it. The index is disposable: a
+missing, damaged or unusable one is built again.
 
 Run directories may come from strangers: only plain files are read, links are never
 followed, lines and damage are bounded, and every value reaches SQL as a parameter.
@@ -17,27 +17,20 @@ import json
 import os
 import re
 import sqlite3
-import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from itertools import chain, groupby, islice, starmap
-from operator import attrgetter
+from itertools import chain, starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kace.config import user_cache
 from kace.errors import DataError, KaceError
-from kace.files import (
-    Unreadable,
-    cannot_write,
-    open_plain,
-    whole_lines,
-)
+from kace.files import Unreadable, cannot_write, open_plain, whole_lines
 from kace.ladder.record import (
     Attempt,
     Damage,
@@ -62,26 +55,12 @@ Progress = Callable[[int, int], None]
 
 TRACE = "traces.jsonl"
 PROBLEMS = "problems.jsonl"
-VERSION = 1  # of the schema; another version uses another cache file
-BATCH = 1_000  # lines read in one transaction
-CHUNK = 2_000  # rows fetched at a time when all are read
+VERSION = 2  # of the schema; another version uses another index
+BATCH = 1_000  # lines between two calls of `progress`
 MARK = 4_096  # bytes before the reading position that identify a file
-TIMEOUT = (
-    20.0  # seconds to wait for another process that writes the same cache file
-)
-OLD = 30 * 86_400  # seconds after which an unused cache file is removed
-RECENT = (
-    30.0  # seconds since the last write within which a run counts as running
-)
-IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-NO_PLACE = (
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_PERM,
-)
-"""Errors of the cache folder, not of the file in it."""
+TIMEOUT = 20.0  # seconds to wait for another process that writes the index
+OLD = 30 * 86_400  # seconds after which an unused index is removed
+RECENT = 30.0  # seconds since the last write within which a run is running
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
 LIMIT = 1 << 40  # numbers from here on are damage: sums must stay exact
 MOST_SEED = 1 << 63
@@ -114,22 +93,19 @@ class SolveRow:
     classifier_input: int
     classifier_cached: int
     classifier_output: int
-    card_tokens: (
-        int  # tokens of learned text in the fullest prompt of the solve
-    )
-    read_tokens: int  # tokens of learned text over all tiers
-    estimated: bool  # whether those tokens are estimated from the text's length
+    card_tokens: int  # of learned text in the fullest prompt of the solve
+    read_tokens: int  # of learned text over all tiers
+    estimated: bool  # whether those are estimated from the text's length
     cards: tuple[str, ...]  # ids of the cards shown, each once, in order
     abstained: bool  # whether no card was shown though some were eligible
     seconds: float
+    truncated: int = 0  # attempts that the token cap cut before an answer
     batch_input: int = 0  # tokens of calls made in batches, part of those above
     batch_cached: int = 0
     batch_output: int = 0
     answer: str | None = None
     expected: str | None = None
-    was: bool | None = (
-        None  # `correct` of the same solve in the base run, if given
-    )
+    was: bool | None = None  # `correct` of the same solve in the base run
 
     @property
     def name(self) -> str:
@@ -143,11 +119,9 @@ def row_of(solution: Solution) -> SolveRow:
     routing = Usage()
     classifier_calls = 0
     read = [0]  # tokens of learned text, by tier
-    estimated = False
     shown: dict[str, None] = {}
     for recall in solution.recalls:
         read.append(recall.tokens)
-        estimated |= recall.estimated
         shown.update(dict.fromkeys(recall.cards))
         classifier_calls += recall.classifier_calls
         routing += Usage(
@@ -155,12 +129,11 @@ def row_of(solution: Solution) -> SolveRow:
             recall.classifier_cached,
             recall.classifier_output,
         )
-    ended = 0
+    outcomes = Counter(attempt.outcome for attempt in solution.attempts)
     right = 0
     for attempt in solution.attempts:
-        if attempt.outcome is not Outcome.CANCELLED:
-            ended += 1
-            right += attempt.correct is True
+        ended = attempt.outcome is not Outcome.CANCELLED
+        right += ended and attempt.correct is True
     batch = Usage()
     for attempt in solution.made:
         if attempt.batch:
@@ -176,7 +149,7 @@ def row_of(solution: Solution) -> SolveRow:
         exit=solution.exit,
         paper_calls=solution.paper_calls,
         real_calls=solution.real_calls,
-        attempts=ended,
+        attempts=outcomes.total() - outcomes[Outcome.CANCELLED],
         right_attempts=right,
         input=usage.input,
         cached=usage.cached,
@@ -187,10 +160,11 @@ def row_of(solution: Solution) -> SolveRow:
         classifier_output=routing.output,
         card_tokens=max(read),
         read_tokens=sum(read),
-        estimated=estimated,
+        estimated=any(recall.estimated for recall in solution.recalls),
         cards=tuple(shown),
         abstained=solution.abstained,
         seconds=solution.seconds,
+        truncated=outcomes[Outcome.TRUNCATED],
         batch_input=batch.input,
         batch_cached=batch.cached,
         batch_output=batch.output,
@@ -199,28 +173,32 @@ def row_of(solution: Solution) -> SolveRow:
     )
 
 
+# What may be listed
+
 RESULTS = {"yes": "correct = 1", "no": "correct = 0", "failed": "failed"}
 CARDS = {"shown": "cards <> '[]'", "abstained": "abstained"}
 CHANGES = {
     "gained": "correct = 1 AND was = 0",
     "lost": "correct = 0 AND was = 1",
 }
-EXITS = (*map(str, ExitPath), NO_LADDER)
-TEXTS = ("problem", "label", "family", "domain", "answer", "expected")
-FIGURES = {
+FIELDS = {
+    "problem": "problem",
+    "label": "label",
+    "family": "family",
+    "domain": "domain",
+    "answer": "answer",
+    "expected": "expected",
     "seed": "seed",
     "input": "input",
-    "cached": "cached",
     "output": "output",
     "attempts": "attempts",
-    "card_tokens": "card_tokens",
     "seconds": "seconds",
     "calls": "paper_calls",
     "tokens": "(input + output)",
     "cards": "json_array_length(cards)",
     "right": "right_attempts",
 }
-"""What a search term such as `tokens>800` may compare."""
+"""What a search term such as `tokens>800` or `family=sums` may name."""
 _TERM = re.compile(r"([a-z_]+)([=<>])(.+)")
 
 
@@ -229,11 +207,11 @@ class SolveFilter:
     """Which solves to list. An empty field selects all."""
 
     right: str = ""  # a key of RESULTS
-    exit: str = ""  # one of EXITS
+    exit: str = ""  # a value of ExitPath, or NO_LADDER
     cards: str = ""  # a key of CARDS
     change: str = ""  # a key of CHANGES; needs a base run
     text: str = (
-        ""  # words of label, family, domain or hash; terms: card=ID, tokens>800
+        ""  # words of label, family or domain; terms: card=ID, tokens>800
     )
     problem: str = ""  # the hash of one problem
 
@@ -241,12 +219,13 @@ class SolveFilter:
         """Return the condition in SQL and its parameters."""
         parts = ["1"]
         values: list[object] = []
-        if self.right:
-            parts.append(RESULTS[self.right])
-        if self.cards:
-            parts.append(CARDS[self.cards])
-        if self.change:
-            parts.append(CHANGES[self.change])
+        for choices, name in (
+            (RESULTS, self.right),
+            (CARDS, self.cards),
+            (CHANGES, self.change),
+        ):
+            if name:
+                parts.append(choices[name])
         if self.exit:
             parts.append("COALESCE(exit, 'none') = ?")
             values.append(self.exit)
@@ -254,25 +233,24 @@ class SolveFilter:
             parts.append("problem = ?")
             values.append(self.problem)
         for word in self.text[:MAX_WORDS].casefold().split():
-            sql, value = _term_sql(word)
-            parts.append(sql)
-            values += [value] * sql.count("?")
+            parts.append(_term_sql(word))
+            values.append(_TERM.sub(r"\3", word))
         return " AND ".join(f"({part})" for part in parts), values
 
 
-def _term_sql(word: str) -> tuple[str, str]:
-    """Return the condition of one search word and its parameter."""
+def _term_sql(word: str) -> str:
+    """Return the condition of one search word, with one parameter."""
     match = _TERM.fullmatch(word)
-    if match:
-        name, sign, value = match.groups()
-        if name in FIGURES and value.replace(".", "", 1).isdecimal():
-            return f"{FIGURES[name]} {sign} CAST(? AS REAL)", value
-        if name in TEXTS and sign == "=":
-            return f"lower(COALESCE({name}, 'none')) = ?", value
-        if name == "card" and sign == "=":
-            ids = "SELECT lower(value) FROM json_each(cards)"
-            return f"? IN ({ids})", value
-    return "instr(words, ?) OR substr(problem, 1, length(?)) = ?", word
+    if match is None:
+        return "instr(words, ?)"
+    name, sign, _ = match.groups()
+    if name == "card" and sign == "=":
+        return "? IN (SELECT lower(value) FROM json_each(cards))"
+    if name not in FIELDS:
+        return "0 AND ?"
+    if sign == "=":
+        return f"lower(COALESCE({FIELDS[name]}, 'none')) = ?"
+    return f"{FIELDS[name]} {sign} CAST(? AS REAL)"
 
 
 ALL = SolveFilter()
@@ -289,20 +267,20 @@ VIEWS = {
 }
 """Groups of solves that people look for, by name."""
 
-ORDERS: Mapping[str, tuple[str, ...]] = {
+ORDERS: Mapping[str, str] = {
     "": (
         "CASE WHEN correct = 0 AND was = 1 THEN cards = '[]'"
         " WHEN correct = 1 AND was = 0 THEN 2"
-        " WHEN correct = 0 THEN 3 + (cards = '[]') ELSE 5 END",
+        " WHEN correct = 0 THEN 3 + (cards = '[]') ELSE 5 END"
     ),
-    "problem": ("label", "problem", "seed"),
-    "seed": ("seed",),
-    "result": ("CASE correct WHEN 1 THEN 2 WHEN 0 THEN 0 ELSE 1 END",),
-    "exit": ("exit_rank",),
-    "calls": ("paper_calls", "real_calls"),
-    "tokens": ("input + output",),
-    "cards": ("json_array_length(cards)",),
-    "seconds": ("seconds",),
+    "problem": "label || problem",
+    "seed": "seed",
+    "result": "CASE correct WHEN 1 THEN 2 WHEN 0 THEN 0 ELSE 1 END",
+    "exit": "exit_rank",
+    "calls": "paper_calls + real_calls / 1000.0",
+    "tokens": "input + output",
+    "cards": "json_array_length(cards)",
+    "seconds": "seconds",
 }
 """Sort keys by name; a minus sign before the name reverses. Ties keep the run's order.
 The default puts solves broken by cards first, then other losses, gains, and wrong ones."""
@@ -348,9 +326,8 @@ class Counts(NamedTuple):
     solves: int
     problems: int
     seeds: tuple[int, ...]
-    unlabelled: int  # solves without a known answer
+    labelled: int  # solves with a known answer
     failed: int  # solves that lost a call to the provider
-    without_family: int
     shown: int  # solves that were shown a card
     abstained: int
     retried: (
@@ -358,25 +335,38 @@ class Counts(NamedTuple):
     )
 
     @property
-    def labelled(self) -> int:
-        """Solves with a known answer."""
-        return self.solves - self.unlabelled
-
-    @property
     def complete(self) -> bool:
         """Whether every problem was solved on every seed."""
         return self.solves == self.problems * len(self.seeds)
 
 
-_FIELDS = tuple(field.name for field in fields(SolveRow) if field.name != "was")
+class FileState(NamedTuple):
+    """What identifies the content of a file cheaply. All 0 if there is none."""
+
+    inode: int = 0
+    size: int = 0
+    changed: float = 0.0
+
+    @classmethod
+    def of(cls, path: Path) -> FileState:
+        """Return the state of the file at a path."""
+        try:
+            found = path.stat(follow_symlinks=False)
+        except OSError:
+            return cls()
+        return cls(found.st_ino, found.st_size, found.st_mtime)
+
+
+# The index
+
+_NAMES = tuple(field.name for field in fields(SolveRow) if field.name != "was")
 _BOOLS = ("correct", "failed", "estimated", "abstained", "was")
-_COLUMNS = (*_FIELDS, "exit_rank", "words", "place", "length")
+_COLUMNS = (*_NAMES, "exit_rank", "words", "place", "length")
 _SCHEMA = f"""
-    CREATE TABLE IF NOT EXISTS files (name PRIMARY KEY, place, number, mark, size, changed);
-    CREATE TABLE IF NOT EXISTS solves (position INTEGER PRIMARY KEY, {", ".join(_COLUMNS)},
-        retried DEFAULT 0, UNIQUE (problem, seed));
+    CREATE TABLE IF NOT EXISTS trace (place, number, mark, size, changed);
+    CREATE TABLE IF NOT EXISTS solves (position INTEGER PRIMARY KEY,
+        {", ".join(_COLUMNS)}, retried DEFAULT 0, UNIQUE (problem, seed));
     CREATE TABLE IF NOT EXISTS damage (line INTEGER PRIMARY KEY, reason);
-    CREATE TABLE IF NOT EXISTS problems (problem PRIMARY KEY, line);
 """
 _UPSERT = (
     f"INSERT INTO solves ({', '.join(_COLUMNS)})"
@@ -390,9 +380,9 @@ _UPSERT = (
 class Table:
     """A run as rows, texts and figures.
 
-    Opening reads what was appended to the trace since the last time; `refresh` reads on.
-    A torn last line is left for the next read. Safe to use from several threads and
-    processes.
+    Opening reads what was appended to the trace since the last time; `refresh` reads
+    on. A torn last line is left for the next read. Safe to use from several threads
+    and processes.
     """
 
     def __init__(
@@ -400,17 +390,17 @@ class Table:
         name: str,
         manifest: Manifest,
         folder: Path | None,
+        index: Path | None,
     ) -> None:
         """Use `Table.open` or `Table.of`."""
         self.name = name
         self.manifest = manifest
         self.folder = folder
         self.within = folder
-        self._path: Path | None = None
-        self._memory: sqlite3.Connection | None = None
-        self._lock = threading.RLock()
-        self._kept: dict[object, tuple[object, Any]] = {}
         self.version = FileState()  # of the trace when it was last read
+        self._index = index or _spare_index()
+        self._on_disk = index is not None
+        self._kept: dict[object, tuple[object, Any]] = {}
 
     @classmethod
     def open(
@@ -433,13 +423,10 @@ class Table:
                 f"{given}: no {TRACE} in it",
                 fix="give the --out of kace eval, solve or select",
             )
-        table = cls(
-            manifest.system or given.resolve().name, manifest, given.resolve()
-        )
+        place = given.resolve()
+        name = manifest.system or place.name
+        table = cls(name, manifest, place, _index_path(place))
         table.within = (within or given).resolve()
-        key = f"{VERSION}\0{table.folder}".encode("utf-8", "surrogateescape")
-        digest = hashlib.sha256(key).hexdigest()[:24]
-        table._path = cache_folder() / f"run-{digest}.sqlite"
         table.refresh(progress)
         return table
 
@@ -452,15 +439,13 @@ class Table:
         manifest: Mapping[str, object] | None = None,
         folder: Path | None = None,
     ) -> Table:
-        """Return a table of rows in a temporary database; later rows replace earlier."""
-        table = cls(name, Manifest(manifest or {}), folder)
-        db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        db.row_factory = sqlite3.Row
-        db.executescript(_SCHEMA)
-        db.execute("BEGIN")
-        db.executemany(_UPSERT, (_columns_of(row, 0, 0) for row in rows))
-        db.execute("COMMIT")
-        table._memory = db
+        """Return a table of rows in a temporary file; later rows replace earlier."""
+        table = cls(name, Manifest(manifest or {}), folder, None)
+        with table._database() as db:
+            db.executescript(_SCHEMA)
+            db.execute("BEGIN")
+            db.executemany(_UPSERT, (_columns_of(row, 0, 0) for row in rows))
+            db.execute("COMMIT")
         return table
 
     def named(self, name: str) -> Table:
@@ -469,102 +454,17 @@ class Table:
         found.name = name
         return found
 
-    # Reading the files
-
     def refresh(self, progress: Progress | None = None) -> None:
         """Read what was appended since the last read."""
-        if self.folder is None or self._memory is not None:
+        if not self._on_disk:
             return
-        state = FileState.of(self.folder / TRACE)
-        self._follow("solves", self.folder / TRACE, progress)
-        self.version = state
-
-    def _follow(
-        self,
-        kind: str,
-        path: Path,
-        progress: Progress | None = None,
-    ) -> None:
-        """Index the new lines of a file, BATCH lines per transaction."""
-        with self._lock:
-            try:
-                self._read_on(kind, path, progress)
-                return
-            except sqlite3.DatabaseError as error:
-                self._discard(error)
-            try:
-                self._read_on(kind, path, progress)
-            except sqlite3.DatabaseError as error:
-                raise self._unusable(error) from None
-
-    def _read_on(
-        self,
-        kind: str,
-        path: Path,
-        progress: Progress | None,
-    ) -> None:
-        reader = _Reader(kind, path)
-        with self._database() as db:
-            db.executescript(_SCHEMA)
-            more = True
-            while more:
-                db.execute("BEGIN IMMEDIATE")
-                try:
-                    more = reader.read_batch(db)
-                except KaceError:  # what was read before the error counts
-                    db.execute("COMMIT")
-                    raise
-                db.execute("COMMIT")
-                if progress and more:
-                    progress(reader.place, reader.state.size)
-
-    def _discard(self, error: sqlite3.DatabaseError) -> None:
-        """Delete the damaged cache file, or use another folder if this one is unusable.
-
-        Raises `KaceError` if the file is only in use.
-        """
-        if self._path is None:
-            raise error
-        code = _error_code(error)
-        if code in IN_USE:
-            raise self._unusable(error) from None
         try:
-            if code not in NO_PLACE:
-                self._path.unlink(missing_ok=True)
-                return
-        except OSError:
-            pass  # a folder that cannot be written
-        self._path = spare_folder() / self._path.name
-
-    def _unusable(self, error: sqlite3.DatabaseError) -> KaceError:
-        """Return the error of a cache file that cannot be used."""
-        fix = "check free space and permissions, or set XDG_CACHE_HOME"
-        if _error_code(error) in IN_USE:
-            fix = "wait for the other process that reads this run, or end it"
-        what = f"cannot index {self.folder} in {self._path}: {error}"
-        return KaceError(what, fix=fix)
-
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        if self._path is None:
-            assert self._memory is not None
-            yield self._memory
-            return
-        self._path.parent.mkdir(
-            parents=True,
-            exist_ok=True,
-            mode=0o700,
-        )
-        connection = sqlite3.connect(
-            self._path,
-            timeout=TIMEOUT,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        with closing(connection) as db:
-            db.row_factory = sqlite3.Row
-            db.execute("PRAGMA synchronous = OFF")  # it can be built again
-            yield db
+            self._read_on(progress)
+        except KaceError:
+            raise
+        except (sqlite3.DatabaseError, OSError) as error:
+            self._replace_index(error)
+            self._read_on(progress)
 
     def select(
         self,
@@ -576,18 +476,14 @@ class Table:
 
         Text from outside must be passed in `values`.
         """
-        with self._lock:
-            try:
-                return self._select(sql, values, base)
-            except sqlite3.DatabaseError as error:
-                for table in (self, base):
-                    if table is not None:
-                        table._discard(error)
-                        table.refresh()
-            try:
-                return self._select(sql, values, base)
-            except sqlite3.DatabaseError as error:
-                raise self._unusable(error) from None
+        try:
+            return self._select(sql, values, base)
+        except (sqlite3.DatabaseError, OSError) as error:
+            for table in (self, base):
+                if table is not None and table._on_disk:
+                    table._replace_index(error)
+                    table.refresh()
+        return self._select(sql, values, base)
 
     def _select(
         self,
@@ -595,17 +491,57 @@ class Table:
         values: Sequence[object],
         base: Table | None,
     ) -> list[sqlite3.Row]:
-        self._build_if_missing()
         with self._database() as db:
             if base is not None:
-                base._build_if_missing()
-                db.execute("ATTACH DATABASE ? AS other", [str(base._path)])
+                db.execute("ATTACH DATABASE ? AS other", [str(base._index)])
             return db.execute(sql, values).fetchall()
 
-    def _build_if_missing(self) -> None:
-        """Read the run again if the cache file was deleted or emptied."""
-        if self._path is not None and not FileState.of(self._path).size:
-            self.refresh()
+    @contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        self._index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = sqlite3.connect(
+            self._index, timeout=TIMEOUT, isolation_level=None
+        )
+        with closing(connection) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA synchronous = OFF")  # it can be built again
+            yield db
+
+    def _replace_index(self, error: Exception) -> None:
+        """Use a temporary index, whatever is wrong with the one in the cache."""
+        if type(error) is sqlite3.DatabaseError:  # its content, not its folder
+            with suppress(OSError):
+                self._index.unlink()
+        self._index = _spare_index()
+
+    def _read_on(self, progress: Progress | None) -> None:
+        """Index the new lines of the trace, all or none."""
+        assert self.folder is not None
+        path = self.folder / TRACE
+        with self._database() as db:
+            db.executescript(_SCHEMA)
+            db.execute("BEGIN IMMEDIATE")
+            # Inside the transaction: with an older state, what another process has
+            # read since would look like more than the file holds.
+            state = FileState.of(path)
+            known = db.execute("SELECT * FROM trace").fetchone()
+            place = number = 0
+            if known and (known["size"], known["changed"]) == state[1:]:
+                self.version = state
+                return
+            if known and _is_replaced(path, state, known):
+                db.execute("DELETE FROM solves")
+                db.execute("DELETE FROM damage")
+            elif known:
+                place = known["place"]
+                number = known["number"]
+            if state != FileState():
+                place, number = _read_lines(db, path, place, number, progress)
+            db.execute("DELETE FROM trace")
+            values = (place, number, _mark(path, place), *state[1:])
+            db.execute("INSERT INTO trace VALUES (?, ?, ?, ?, ?)", values)
+            db.execute("COMMIT")
+        self.version = state
 
     # Solves
 
@@ -617,20 +553,8 @@ class Table:
 
     def __iter__(self) -> Iterator[SolveRow]:
         """Iterate over the last solve of every problem and seed, ordered by both."""
-        columns = ", ".join(_FIELDS)
-        last: tuple[object, object] = ("", -MOST_SEED)
-        sql = (
-            f"SELECT {columns} FROM solves WHERE (problem, seed) > (?, ?)"
-            f" ORDER BY problem, seed LIMIT {CHUNK}"
-        )
-        while found := self.select(sql, last):
-            yield from map(_row, found)
-            last = (found[-1]["problem"], found[-1]["seed"])
-
-    def by_problem(self) -> Iterator[tuple[str, list[SolveRow]]]:
-        """Iterate over the problems in order, each with its solves."""
-        for problem, solves in groupby(self, attrgetter("problem")):
-            yield problem, list(solves)
+        sql = f"SELECT * FROM {_with_base(None)} ORDER BY problem, seed"
+        yield from map(_row, self.select(sql))
 
     def solves(
         self,
@@ -645,22 +569,17 @@ class Table:
 
         With `base`, each row has `was`: whether the same solve was right there.
         """
-        condition, values = where.sql()
-        order = ", ".join(_order_keys(sort))
-        sql = (
-            f"SELECT * FROM {_with_base(base)} WHERE {condition}"
-            f" ORDER BY {order} LIMIT ? OFFSET ?"
-        )
+        found, values = _list_sql("*", where, sort, base)
         values += [limit, offset]
-        return list(map(_row, self.select(sql, values, base)))
+        rows = self.select(f"{found} LIMIT ? OFFSET ?", values, base)
+        return list(map(_row, rows))
 
     def count(
         self, where: SolveFilter = ALL, *, base: Table | None = None
     ) -> int:
         """Count the solves that pass a filter."""
-        condition, values = where.sql()
-        sql = f"SELECT COUNT(*) FROM {_with_base(base)} WHERE {condition}"
-        return int(self.select(sql, values, base)[0][0])
+        found, values = _list_sql("COUNT(*)", where, None, base)
+        return int(self.select(found, values, base)[0][0])
 
     def neighbours(
         self,
@@ -675,35 +594,25 @@ class Table:
 
         The position is 0 if the solve does not pass the filter.
         """
-        condition, values = where.sql()
-        order = ", ".join(_order_keys(sort))
-        numbered = (
-            f"WITH list AS (SELECT *, ROW_NUMBER() OVER (ORDER BY {order}) AS number"
-            f" FROM {_with_base(base)} WHERE {condition})"
-        )
-        here = (
-            f"{numbered} SELECT number FROM list WHERE problem = ? AND seed = ?"
-        )
-        found = self.select(here, [*values, problem, seed], base)
-        if not found:
+        sql, values = _list_sql("problem, seed", where, sort, base)
+        keys = list(map(tuple, self.select(sql, values, base)))
+        if (problem, seed) not in keys:
             return 0, None, None
-        number = found[0][0]
-        beside = f"{numbered} SELECT * FROM list WHERE number IN (?, ?)"
-        near = {}
-        for row in self.select(beside, [*values, number - 1, number + 1], base):
-            near[row["number"]] = _row(row)
-        return number, near.get(number - 1), near.get(number + 1)
+        place = keys.index((problem, seed))
+        beside: list[SolveRow | None] = [None, None]
+        for side, near in enumerate((place - 1, place + 1)):
+            if 0 <= near < len(keys):
+                of = SolveFilter(problem=str(keys[near][0]))
+                for row in self.solves(of, base=base):
+                    if row.seed == keys[near][1]:
+                        beside[side] = row
+        return place + 1, beside[0], beside[1]
 
     def counts(self) -> Counts:
         """Count problems, seeds and solves by kind."""
-        return self._once("counts", self._count_all)
-
-    def _count_all(self) -> Counts:
         row = self.select(
-            "SELECT COUNT(*), COUNT(DISTINCT problem),"
-            " COUNT(*) FILTER (WHERE correct IS NULL),"
+            "SELECT COUNT(*), COUNT(DISTINCT problem), COUNT(correct),"
             " COUNT(*) FILTER (WHERE failed),"
-            " COUNT(*) FILTER (WHERE COALESCE(family, '') = ''),"
             " COUNT(*) FILTER (WHERE cards <> '[]'),"
             " COUNT(*) FILTER (WHERE abstained),"
             " COUNT(*) FILTER (WHERE retried) FROM solves"
@@ -791,29 +700,40 @@ class Table:
 
     def problems(self) -> Iterator[Problem]:
         """Iterate over the problems whose texts the run keeps."""
-        for line in self._problem_lines():
-            yield problem_of(json.loads(line), PROBLEMS)
+        for row in self._problem_rows():
+            yield problem_of(row, PROBLEMS)
 
     def problem_text(self, problem: str) -> str | None:
         """Return the text of a problem, if the run keeps it."""
-        for line in self._problem_lines(" WHERE problem = ?", problem):
-            return problem_of(json.loads(line), PROBLEMS).text
-        return None
+        return self._texts().get(problem)
 
     def problem_field(self, name: str) -> dict[str, str]:
-        """Return a field of the lines in problems.jsonl, by problem."""
+        """Return a field of the problems that have it, by problem."""
+        if name in ("label", "family", "domain"):
+            sql = f"SELECT problem, {name} FROM solves WHERE {name} <> ''"
+            return dict(map(tuple, self.select(sql)))
         found = {}
-        for line in self._problem_lines():
-            row = json.loads(line)
+        for row in self._problem_rows():
             if row.get(name) not in (None, ""):
                 found[problem_of(row, PROBLEMS).id] = str(row[name])
         return found
 
-    def _problem_lines(self, where: str = "", *values: object) -> list[bytes]:
-        if self.folder is not None and self._memory is None:
-            self._follow("problems", self.folder / PROBLEMS)
-        rows = self.select(f"SELECT line FROM problems{where}", values)
-        return list(chain.from_iterable(rows))
+    def _texts(self) -> dict[str, str]:
+        state = self.folder and FileState.of(self.folder / PROBLEMS)
+        return self._once("texts", self._read_texts, state)
+
+    def _read_texts(self) -> dict[str, str]:
+        return {problem.id: problem.text for problem in self.problems()}
+
+    def _problem_rows(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the lines of problems.jsonl that hold a problem."""
+        if self.folder is None or not (self.folder / PROBLEMS).exists():
+            return
+        for _, _, line in whole_lines(self.folder / PROBLEMS):
+            with suppress(ValueError, RecursionError, TypeError, KaceError):
+                row = json.loads(line)
+                if isinstance(row, dict) and problem_of(row, PROBLEMS):
+                    yield row
 
     @property
     def calls_folder(self) -> Path | None:
@@ -855,11 +775,6 @@ class Table:
         return tuple(starmap(Damage, rows))
 
     @property
-    def size(self) -> int:
-        """Bytes of the trace."""
-        return FileState.of(self.folder / TRACE).size if self.folder else 0
-
-    @property
     def missing(self) -> int | None:
         """Solves the run lacks on the seeds it has begun; `None` if not known."""
         if self.manifest.problems is None:
@@ -888,13 +803,8 @@ class Table:
         from kace.runs.metrics import metrics_of
 
         field = clusters and clusters.field
-        key = (
-            "metrics",
-            self.name,
-            price,
-            field,
-            None if base is None else (base.name, base.version),
-        )
+        other = base and (base.name, base.version)
+        key = ("metrics", self.name, price, field, other)
         return self._once(key, lambda: metrics_of(self, price, clusters, base))
 
     def _once(
@@ -918,7 +828,7 @@ class Table:
         `text` is `None` if the run keeps no problem texts, `correct` if no answer is
         expected.
         """
-        texts = {problem.id: problem.text for problem in self.problems()}
+        texts = self._texts()
         found = []
         for row in self:
             values = asdict(row)
@@ -957,16 +867,10 @@ def with_texts(solution: Solution, calls: CallStore) -> Solution:
     """Return a solution whose attempts have what the model wrote."""
 
     def with_text(attempt: Attempt) -> Attempt:
-        reply = (
-            calls.get(attempt.call)
-            if attempt.call and not attempt.text
-            else None
-        )
-        return (
-            attempt.model_copy(update={"text": reply.text})
-            if reply
-            else attempt
-        )
+        reply = calls.get(attempt.call) if attempt.call else None
+        if reply is None or attempt.text:
+            return attempt
+        return attempt.model_copy(update={"text": reply.text})
 
     update: dict[str, object] = {
         "attempts": tuple(map(with_text, solution.attempts))
@@ -981,170 +885,75 @@ def open_tables(
 ) -> tuple[Table, ...]:
     """Open several runs, each under its own name.
 
-    A run is named after its system, or by the end of its path if two share one.
+    A run is named after its system, or by its folder if two share a system.
     """
     tables = [Table.open(folder, progress=progress) for folder in folders]
-    parts = [folder.resolve().parts for folder in folders]
-    for depth in range(1, max(map(len, parts), default=0) + 1):
+    for name_of in (lambda folder: folder.resolve().name, str):
         times = Counter(table.name for table in tables)
-        for at, table in enumerate(tables):
-            if times[table.name] > 1:
-                tables[at] = table.named(str(Path(*parts[at][-depth:])))
+        for at, folder in enumerate(folders):
+            if times[tables[at].name] > 1:
+                tables[at] = tables[at].named(name_of(folder))
     for name, times_given in Counter(table.name for table in tables).items():
         if times_given > 1:
             raise DataError(f"{name} is given twice", fix="name every run once")
     return tuple(tables)
 
 
-class FileState(NamedTuple):
-    """What identifies the content of a file cheaply. All 0 if there is none."""
-
-    inode: int = 0
-    size: int = 0
-    changed: float = 0.0
-
-    @classmethod
-    def of(cls, path: Path) -> FileState:
-        """Return the state of the file at a path."""
-        try:
-            found = path.stat(follow_symlinks=False)
-        except OSError:
-            return cls()
-        return cls(found.st_ino, found.st_size, found.st_mtime)
-
-
 def recently_written(*paths: Path) -> bool:
     """Whether any of the files was written within the last RECENT seconds."""
-    now = time.time()
     last = max(FileState.of(path).changed for path in paths)
-    return now - last < RECENT
+    return time.time() - last < RECENT
 
 
-class _Reader:
-    """Reads one file of a run into the database, from where it was last read to."""
+# Reading the trace
 
-    def __init__(
-        self,
-        kind: str,
-        path: Path,
-    ) -> None:
-        self.kind = kind
-        self.path = path
-        self.state = FileState()
-        self.name = f"{kind}/{path.name}"
-        self.place = 0
-        self.number = 0
 
-    def read_batch(self, db: sqlite3.Connection) -> bool:
-        """Index the next lines; return whether there may be more."""
-        # Inside the transaction: with an older state, what another process has read
-        # since would look like more than the file holds.
-        self.state = FileState.of(self.path)
-        known = db.execute(
-            "SELECT place, number, mark, size, changed FROM files WHERE name = ?",
-            [self.name],
-        ).fetchone()
-        self.place = 0
-        self.number = 0
-        if known:
-            if (known["size"], known["changed"]) == self.state[1:]:
-                return False
-            if self._is_replaced(known):
-                self._forget(db)
-            else:
-                self.place = known["place"]
-                self.number = known["number"]
-        if self.state == FileState():
-            return False
-        first = self.number
-        done = False
-        try:
-            self._read_lines(db)
-            done = self.number - first < BATCH
-        finally:  # after an error, the next read meets it again
-            size, changed = self.state[1:] if done else (-1, 0.0)
-            mark = _mark(self.path, self.place)
-            values = (self.name, self.place, self.number, mark, size, changed)
-            db.execute(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", values
-            )
-        return not done
-
-    def _read_lines(self, db: sqlite3.Connection) -> None:
-        damaged = 0
-        if self.kind == "solves":
-            found = db.execute("SELECT COUNT(*) FROM damage").fetchone()
-            damaged = found[0]
-        self._check_damage(damaged)
-        for _, offset, line in islice(
-            whole_lines(self.path, self.place), BATCH
-        ):
-            self.number += 1
-            taken = self._take(db, offset, line)
-            self.place = offset + len(line) + 1
-            if not taken:
-                damaged += 1
-                self._check_damage(damaged)
-
-    def _check_damage(self, damaged: int) -> None:
-        """Raise `Unreadable` for a file with too many damaged lines."""
+def _read_lines(
+    db: sqlite3.Connection,
+    path: Path,
+    place: int,
+    number: int,
+    progress: Progress | None,
+) -> tuple[int, int]:
+    """Index the lines from a place on; return the place and the line after the last."""
+    size = FileState.of(path).size
+    damaged = db.execute("SELECT COUNT(*) FROM damage").fetchone()[0]
+    for _, offset, line in whole_lines(path, place):
+        number += 1
+        place = offset + len(line) + 1
+        reason = _index_line(db, line, offset, f"{path}:{number}")
+        if reason:
+            values = (number, reason)
+            db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", values)
+            damaged += 1
         if damaged > MAX_DAMAGED:
-            what = f"{MAX_DAMAGED:,} of its first {self.number:,} lines"
-            raise Unreadable.at(
-                self.path,
-                f"{what} are damaged",
-                "is it the right file?",
-            )
+            what = f"{MAX_DAMAGED:,} of its first {number:,} lines are damaged"
+            raise Unreadable.at(path, what, "is it the right file?")
+        if progress and number % BATCH == 0:
+            progress(place, size)
+    return place, number
 
-    def _is_replaced(self, known: sqlite3.Row) -> bool:
-        """Whether the file no longer begins with what was read of it."""
-        size, changed = self.state[1:]
-        rewritten = known["size"] == size and known["changed"] != changed
-        shrunk = known["place"] > size
-        replaced = known["mark"] != _mark(self.path, known["place"])
-        return bool(rewritten or shrunk or replaced)
 
-    def _forget(self, db: sqlite3.Connection) -> None:
-        """Delete what was read of a file that is gone or another one by now."""
-        db.execute(f"DELETE FROM {self.kind}")
-        db.execute("DELETE FROM files WHERE name = ?", [self.name])
-        if self.kind == "solves":
-            db.execute("DELETE FROM damage")
-
-    def _take(
-        self,
-        db: sqlite3.Connection,
-        place: int,
-        line: bytes,
-    ) -> bool:
-        """Index one line; return whether it is not damaged."""
-        if self.kind == "problems":
-            with suppress(
-                ValueError, RecursionError, TypeError, AttributeError, KaceError
-            ):
-                problem = problem_of(json.loads(line), PROBLEMS)
-                values: tuple[object, ...] = (problem.id, line)
-                db.execute(
-                    "INSERT OR REPLACE INTO problems VALUES (?, ?)", values
-                )
-            return True
-        found = parse_solution(line, f"{self.path}:{self.number}")
-        if isinstance(found, Solution):
-            row = row_of(found)
-            reason = out_of_range(row)
-            if not reason:
-                db.execute(_UPSERT, _columns_of(row, place, len(line)))
-                return True
-        else:
-            reason = found
-        damage = (self.number, reason)
-        db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", damage)
-        return False
+def _index_line(
+    db: sqlite3.Connection,
+    line: bytes,
+    offset: int,
+    where: str,
+) -> str:
+    """Index one line of the trace; return why it is damaged, or nothing."""
+    found = parse_solution(line, where)
+    if not isinstance(found, Solution):
+        return found
+    row = row_of(found)
+    reason = out_of_range(row)
+    if not reason:
+        db.execute(_UPSERT, _columns_of(row, offset, len(line)))
+    return reason
 
 
 def out_of_range(row: SolveRow) -> str:
     """Return which number of a row is out of range, or nothing."""
-    for name in _FIELDS:
+    for name in _NAMES:
         value = getattr(row, name)
         limit = MOST_SEED if name == "seed" else LIMIT
         if isinstance(value, int | float) and not abs(value) < limit:
@@ -1158,12 +967,12 @@ def _columns_of(
     length: int,
 ) -> dict[str, object]:
     """Return the values of a row in the database."""
-    words = (row.label, row.family or "", row.domain or "")
-    values: dict[str, object] = {name: getattr(row, name) for name in _FIELDS}
+    named = (row.label, row.family or "", row.domain or "", row.problem[:16])
+    values: dict[str, object] = {name: getattr(row, name) for name in _NAMES}
     values["exit"] = row.exit.value if row.exit else None
     values["exit_rank"] = row.exit.rank if row.exit else -1
     values["cards"] = json.dumps(row.cards)
-    values["words"] = "\n".join(words).casefold()
+    values["words"] = "\n".join(named).casefold()
     values["place"] = place
     values["length"] = length
     return values
@@ -1171,15 +980,31 @@ def _columns_of(
 
 def _row(found: sqlite3.Row) -> SolveRow:
     """Return the typed row of a row in the database."""
-    names = found.keys()
-    values = {name: found[name] for name in _FIELDS}
-    values["was"] = found["was"] if "was" in names else None
+    values = {name: found[name] for name in (*_NAMES, "was")}
     for name in _BOOLS:
         if values[name] is not None:
             values[name] = bool(values[name])
     values["exit"] = ExitPath(values["exit"]) if values["exit"] else None
     values["cards"] = tuple(json.loads(values["cards"]))
     return SolveRow(**values)
+
+
+def _list_sql(
+    columns: str,
+    where: SolveFilter,
+    sort: str | None,
+    base: Table | None,
+) -> tuple[str, list[object]]:
+    """Return the query of the solves that pass a filter, and its parameters."""
+    condition, values = where.sql()
+    order = "position"
+    if sort is not None:
+        key = ORDERS.get(sort.removeprefix("-"), order)
+        direction = "DESC" if sort.startswith("-") else "ASC"
+        order = f"{key} {direction}, position"
+    source = _with_base(base)
+    sql = f"SELECT {columns} FROM {source} WHERE {condition} ORDER BY {order}"
+    return sql, values
 
 
 def _with_base(base: Table | None) -> str:
@@ -1190,72 +1015,47 @@ def _with_base(base: Table | None) -> str:
     return f"(SELECT * FROM solves LEFT JOIN ({other}) USING (problem, seed))"
 
 
-def _order_keys(sort: str | None) -> list[str]:
-    """Return the sort keys of a name in ORDERS; `None` is the run's order."""
-    if sort is None:
-        return ["position"]
-    direction = " DESC" if sort.startswith("-") else ""
-    keys = ORDERS.get(sort.removeprefix("-"), ())
-    return [*(key + direction for key in keys), "position"]
+# Where the index is
 
 
-def _read_at(
-    path: Path,
-    place: int,
-    length: int,
-) -> bytes:
-    """Return bytes of a plain file; none if the file is gone."""
-    try:
-        with open_plain(path) as file:
-            return os.pread(file.fileno(), length, place)
-    except FileNotFoundError:
-        return b""
+def _is_replaced(path: Path, state: FileState, known: sqlite3.Row) -> bool:
+    """Whether the file no longer begins with what was read of it."""
+    if known["size"] == state.size or known["place"] > state.size:
+        return True
+    return bool(known["mark"] != _mark(path, known["place"]))
 
 
 def _mark(path: Path, place: int) -> str:
-    """Return a hash of the bytes before a place, which tells a replaced file."""
+    """Return a hash of the bytes before a place, which identifies a replaced file."""
     start = max(0, place - MARK)
-    return hashlib.sha256(_read_at(path, start, place - start)).hexdigest()
+    content = b""
+    with suppress(FileNotFoundError), open_plain(path) as file:
+        content = os.pread(file.fileno(), place - start, start)
+    return hashlib.sha256(content).hexdigest()
 
 
-@cache
-def cache_folder() -> Path:
-    """Return where tables are kept: in the user's cache directory.
-
-    Falls back to a temporary folder if that cannot be written. Old files are removed.
-    """
+def _index_path(run: Path) -> Path:
+    """Return where the index of a run is cached. Removes old ones of other runs."""
+    key = f"{VERSION}\0{run}".encode("utf-8", "surrogateescape")
+    digest = hashlib.sha256(key).hexdigest()[:24]
     folder = user_cache() / "runs"
-    try:
-        folder.mkdir(
-            parents=True,
-            exist_ok=True,
-            mode=0o700,
-        )
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        return spare_folder()
-    for path in folder.iterdir():
-        if time.time() - FileState.of(path).changed > OLD:
-            with suppress(OSError):
-                path.unlink()
-    return folder
+    path = folder / f"run-{digest}.sqlite"
+    with suppress(OSError):
+        if not path.exists():
+            for other in folder.iterdir():
+                if time.time() - FileState.of(other).changed > OLD:
+                    other.unlink()
+    return path
 
 
-def spare_folder() -> Path:
-    """Return a temporary folder for tables, which is removed when the process ends."""
-    return Path(_temporary().name)
+def _spare_index() -> Path:
+    """Return a temporary path for an index, removed when the process ends."""
+    return Path(mkdtemp(dir=_temporary().name)) / "run.sqlite"
 
 
 @cache
-def _temporary() -> tempfile.TemporaryDirectory[str]:
+def _temporary() -> TemporaryDirectory[str]:
     try:
-        return tempfile.TemporaryDirectory(prefix="kace-runs-")
+        return TemporaryDirectory(prefix="kace-runs-")
     except OSError as error:
-        raise cannot_write(Path(tempfile.gettempdir()), error) from None
-
-
-def _error_code(error: sqlite3.DatabaseError) -> int:
-    """Return the primary result code of SQLite; 0 if it gave none."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    return int(code) & 0xFF
+        raise cannot_write(Path(gettempdir()), error) from None
