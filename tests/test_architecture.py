@@ -15,8 +15,9 @@ import kace
 
 PACKAGE = Path(kace.__file__).parent
 ORDER = (
-    ("errors", "words", "markup", "files", "config", "download", "problems"),
+    ("errors", "words", "markup", "files", "config", "download"),
     ("answers",),
+    ("problems",),
     ("cards",),
     ("models",),
     ("ladder",),

@@ -6,12 +6,20 @@ The functions without an `a` in front work in scripts and in notebooks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kace.cards.card import Card
 from kace.cards.diff import TreeDiff, diff
@@ -19,7 +27,7 @@ from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import Config, load_config, profile_of, tree_path
-from kace.errors import DataError, UsageError
+from kace.errors import UsageError
 from kace.ladder.ladder import Observer
 from kace.ladder.ladder import solve as solve_one
 from kace.ladder.record import Solution
@@ -29,11 +37,16 @@ from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.cache import CallStore
 from kace.problems import (
-    MAX_LINE_BYTES,
+    ALL,
+    Dataset,
     Problem,
     check_problem_text,
+    labelled,
+    load_dataset,
     load_problems,
     problems_hash,
+    read_text,
+    set_hash,
 )
 from kace.runs.manifest import manifest_of
 from kace.runs.run import OnSolution, Run, climb_with, solve_all
@@ -41,12 +54,10 @@ from kace.runs.table import with_texts
 from kace.words import counted
 
 if TYPE_CHECKING:
-    from kace.problems import Dataset
     from kace.runs.compare import Comparison
     from kace.runs.table import RecordedRun
 
 T = TypeVar("T")
-POLL = 0.2  # seconds between checks for an interrupt
 Problems = str | Path | Iterable[str | Problem]
 """A JSONL file, or problems and their texts."""
 NO_STORE = "begin one with kace.Tree.create, or open a tree's directory"
@@ -65,7 +76,7 @@ async def asolve(
     what the caller can fix: an unknown model, a missing key, a cap that was reached.
     """
     config, given = _configured(model, settings)
-    return await asolve_config(_problems([problem])[0], config, given)
+    return await asolve_config(_problems([problem], config)[0], config, given)
 
 
 async def asolve_config(
@@ -229,9 +240,8 @@ def evaluate(
     tree = open_tree(config.tree) if config.tree else None
     learned = Path(artefact) if artefact else None
     name = require(system, tree, learned, k).name  # before there is a folder
-    trial = Trial(
-        name, _data(data, split, config, limit), config, seeds, tree, learned, k
-    )
+    found = labelled(_data(data, split, config), limit)
+    trial = Trial(name, found, config, seeds, tree, learned, k)
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
         _run(run_trial(trial, run, model=given))
@@ -260,7 +270,7 @@ def compare(
 def learn(
     train: Problems,
     out: str | Path,
-    teacher: str | ChatModel | None = None,
+    teacher: str | ChatModel,
     model: str | ChatModel | None = None,
     *,
     held_out: Problems = (),
@@ -269,12 +279,11 @@ def learn(
 ) -> Tree:
     """Learn a tree from labelled problems, as `kace learn` does; the same call resumes it.
 
-    The teacher is a model, or `solutions`: then cards are made of the problems' own worked solutions. No training
-    problem may be `held_out`, and no card may retell one. Settings are those of `kace.Config` and of learning, such as
-    `epochs`. It runs in your process, so it cannot take other files away from it, as the command's wall does.
+    No training problem may be `held_out`, and no card may retell one. Settings are those
+    of `kace.Config` and of learning, such as `epochs`. It runs in your process, so it
+    cannot take other files away from it, as the command's wall does.
     """
     from kace.learning.loop import learn as learn_tree
-    from kace.learning.propose import untaught_settings
     from kace.learning.screen import HeldOutHashes
     from kace.learning.study import (
         QUICK,
@@ -285,122 +294,87 @@ def learn(
         read_settings,
         refuse_overlap,
     )
-    from kace.learning.teacher import SOLUTIONS
 
     asked = teacher if isinstance(teacher, ChatModel) else None
-    others = {
-        name: value
-        for name, value in settings.items()
-        if name not in Settings.model_fields
-    }
-    config, given = _configured(
-        model, {"teacher": teacher if asked is None else asked.name, **others}
-    )
-    base = {
-        **profile_of(config.profile).get("learning", {}),
-        **(QUICK if quick else {}),
-    }
-    chosen = {
-        name: value
-        for name, value in settings.items()
-        if name in Settings.model_fields
-    }
+    named: dict[str, object] = {"teacher": asked.name if asked else teacher}
+    chosen: dict[str, object] = {}
+    for name, value in settings.items():
+        kind = chosen if name in Settings.model_fields else named
+        kind[name] = value
+    config, given = _configured(model, named)
+    base = dict(profile_of(config.profile).get("learning", {}))
+    if quick:
+        base |= QUICK
     dials = read_settings(Settings, {**base, **chosen})
-    if config.teacher == SOLUTIONS:
-        dials = untaught_settings(config, dials)
     problems = _problems(train, config)
     kept_out = _problems(held_out, config)
     check_training(problems)
     refuse_overlap(problems, kept_out, "what is held out")
-    plan = LearnPlan(
-        problems, config, dials, Path(out), HeldOutHashes.of(kept_out)
-    )
+    hashes = HeldOutHashes.of(kept_out)
+    plan = LearnPlan(problems, config, dials, Path(out), hashes)
 
     async def work() -> None:
         async with open_study(plan, model=given, teacher=asked) as study:
             await learn_tree(study)
 
     _run(work())
-    return Tree.open(out)
-
-
-class _Configured(NamedTuple):
-    config: Config
-    model: ChatModel | None  # if it was given open
+    return Tree(out)
 
 
 def _configured(
-    model: str | ChatModel | None, settings: dict[str, object]
-) -> _Configured:
+    model: str | ChatModel | None, settings: Mapping[str, object]
+) -> tuple[Config, ChatModel | None]:
+    """Return the configuration, and the model if it was given open."""
     given = model if isinstance(model, ChatModel) else None
     name = given.name if given else model
-    return _Configured(load_config({"model": name, **settings}), given)
+    return load_config({"model": name, **settings}), given
 
 
-def _problems(
-    given: Problems, config: Config | None = None
-) -> tuple[Problem, ...]:
+def _problems(given: Problems, config: Config) -> tuple[Problem, ...]:
     if isinstance(given, str | Path):
-        return load_problems(given, config.fields if config else None)
-    problems = tuple(
-        each if isinstance(each, Problem) else Problem(each) for each in given
-    )
-    for problem in problems:
+        return load_problems(given, config.fields)
+    problems = []
+    for each in given:
+        problem = each if isinstance(each, Problem) else Problem(each)
         check_problem_text(problem.text)
-    return problems
+        problems.append(problem)
+    return tuple(problems)
 
 
-def _data(
-    given: Problems, split: str, config: Config, limit: int | None
-) -> Dataset:
-    from kace.problems import ALL, Dataset, labelled, load_dataset, set_hash
-
-    if not isinstance(given, str | Path):
-        problems = _problems(given)
-        if not problems:
-            raise UsageError(
-                "no problems were given",
-                fix="give a data set, a JSONL file, or a list of problems",
-            )
-        return labelled(
-            Dataset("problems", ALL, problems, set_hash(problems), "given"),
-            limit,
+def _data(given: Problems, split: str, config: Config) -> Dataset:
+    if isinstance(given, str | Path):
+        return load_dataset(given, split, config)
+    problems = _problems(given, config)
+    if not problems:
+        raise UsageError(
+            "no problems were given",
+            fix="give a data set, a file, or a list of problems",
         )
-    return labelled(load_dataset(given, split, config), limit)
+    return Dataset("problems", ALL, problems, set_hash(problems), "given")
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run async work to its end.
-
-    A notebook already runs a loop in this thread; the work then gets a thread of its
-    own, and an interrupt, which reaches this thread alone, cancels it there.
-    """
+    """Run async work to its end, in a thread where a notebook already runs a loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T] | None]] = []
+    cancels: list[Callable[[], object]] = []
 
-    async def run_task() -> T:
-        tasks.append((asyncio.get_running_loop(), asyncio.current_task()))
+    async def cancellable() -> T:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        if task:
+            cancels.append(partial(loop.call_soon_threadsafe, task.cancel))
         return await work
 
-    def cancel() -> None:
-        for loop, task in tasks:
-            if task and not loop.is_closed():
-                loop.call_soon_threadsafe(task.cancel)
-
     with ThreadPoolExecutor(1) as pool:
-        # Starts the thread: an interrupt while it starts would not be waited for.
-        pool.submit(int).result()
+        done = pool.submit(copy_context().run, asyncio.run, cancellable())
         try:
-            done = pool.submit(copy_context().run, asyncio.run, run_task())
-            # A wait without end would miss a signal that came just before it.
-            while wait([done], POLL).not_done:
-                pass
             return done.result()
-        except KeyboardInterrupt:
-            cancel()
+        except KeyboardInterrupt:  # it reaches the notebook's thread alone
+            for cancel in cancels:
+                cancel()
             raise
 
 
@@ -413,13 +387,7 @@ class Tree:
     def __init__(self, path: str | Path) -> None:
         """Open the tree at a path, or `starter`, which ships with kace."""
         self.path = tree_path(path)
-        self._store = TreeStore.open(self.path) if self.path.is_dir() else None
-        self._read = open_tree(self.path)
-
-    @classmethod
-    def open(cls, path: str | Path) -> Tree:
-        """Open the tree at a path, or `starter`, which ships with kace."""
-        return cls(path)
+        open_tree(self.path)
 
     @classmethod
     def create(cls, path: str | Path, domains: Iterable[Domain] = ()) -> Tree:
@@ -430,45 +398,30 @@ class Tree:
     @property
     def now(self) -> EpistemicTree:
         """The tree as it is on disk now, as an immutable value."""
-        return self._store.load() if self._store else self._read
+        return open_tree(self.path)
 
     @property
     def cards(self) -> Mapping[str, Card]:
         """All cards by id."""
         return self.now.cards
 
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The branches of the tree."""
-        return self.now.domains
-
     def add(self, card: str | Path | Card, note: str = "new card") -> Card:
         """Add a card: a `Card`, its text, or a file of its text.
 
         A text that breaks a rule raises `CardError`.
         """
-        if self._store is None:
+        if not self.path.is_dir():
             raise UsageError(f"{self.path} can only be read", fix=NO_STORE)
         if isinstance(card, Path):
-            card = _read_text(card)
+            card = read_text(card)
         if isinstance(card, str):
             card = read_text_card(card, f"written by {author()}")
-        self._store.apply(Add(card), author=author(), note=note)
+        TreeStore.open(self.path).apply(Add(card), author=author(), note=note)
         return card
 
     def project(self, tier: str, *domains: str) -> tuple[Card, ...]:
         """Return the cards that a tier may read in these domains."""
-        if tier not in list(TierName):
-            what = f"there is no tier '{tier[:20]}'"
-            raise UsageError(what, fix="choose ES, MS or HS")
-        tree = self.now
-        for name in domains:
-            if name not in tree.domain_names:
-                known = ", ".join(tree.domain_names)
-                none = "none: the tree has no domains, and every problem sees every card"
-                what = f"the tree has no domain '{name[:40]}'"
-                raise UsageError(what, fix=f"choose of {known or none}")
-        return tree.project(TierName(tier), domains)
+        return self.now.project(TierName(tier), domains)
 
     def diff(self, other: Tree | str | Path | int) -> TreeDiff:
         """Return what turns this tree into another one.
@@ -476,42 +429,18 @@ class Tree:
         For a number, return what changed here since that generation.
         """
         if isinstance(other, int):
-            if self._store is None:
-                what = f"{self.path} is a file, which has no generations"
-                raise UsageError(what, fix=NO_STORE)
-            return diff(self._store.at(other), self.now)
-        tree = other if isinstance(other, Tree) else Tree.open(other)
-        return diff(self.now, tree.now)
+            return diff(TreeStore.open(self.path).at(other), self.now)
+        path = other.path if isinstance(other, Tree) else tree_path(other)
+        return diff(self.now, open_tree(path))
 
     def __len__(self) -> int:
         return len(self.now)
 
-    def __iter__(self) -> Iterator[Card]:
-        return iter(self.now)
-
-    def __contains__(self, card_id: object) -> bool:
-        return card_id in self.now
-
     def __fspath__(self) -> str:
         return str(self.path)
 
-    def __str__(self) -> str:
-        return str(self.path)
+    __str__ = __fspath__
 
     def __repr__(self) -> str:
-        cards = counted(len(self), "card")
         name = self.path.name.partition(".jsonl")[0]
-        return f"<Tree {name}: {cards}, {counted(len(self.domains), 'domain')}>"
-
-
-def _read_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_LINE_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8", fix="save it as UTF-8") from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(
-            f"{path}: {reason}", fix="name a file that is there"
-        ) from None
+        return f"<Tree {name}: {counted(len(self), 'card')}>"

@@ -1,4 +1,4 @@
-"""Problems, the JSONL files they come in, and the data sets that are known by name.
+"""Problems, the files they come in, and the data sets that are known by name.
 
 The starter and technique sets ship with the package. Published sets are downloaded from
 the Hugging Face hub, or read from a folder of the user's; their splits are fixed by
@@ -7,8 +7,10 @@ lists of hashes in `data/splits`.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
+import io
 import json
 import re
 import tomllib
@@ -19,11 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kace.answers.extract import last_boxed
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
 from kace.files import write_atomic
 
@@ -54,15 +56,12 @@ FOLDER_FIELDS = {
 }
 """Fields of the JSONL files of a user's own folder of published sets."""
 MAX_PROBLEM_CHARS = 100_000
-MAX_LINE_BYTES = 4_000_000
 MAX_FILE_BYTES = 64_000_000  # many times the largest published file
-MAX_ROWS = 100_000
-PARQUET = b"PAR1"  # the first and last bytes of a Parquet file
+PARQUET = b"PAR1"  # the first bytes of a Parquet file
 SEQUENCE = 3  # words in the sequences by which problems are compared
 SHARED = (
     0.7  # share of the sequences at which two problems count as one, reworded
 )
-_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 
 
@@ -98,7 +97,7 @@ class Dataset:
     problems: tuple[Problem, ...]
     hash: str  # `set_hash`: the same for every copy of the same problems
     source: str  # in words for people
-    notes: tuple[str, ...] = ()  # differences from when the split was fixed
+    note: str = ""  # how it differs from when the split was fixed
 
 
 class HubFile(NamedTuple):
@@ -110,21 +109,14 @@ class HubFile(NamedTuple):
     sha256: str  # empty where only the revision vouches for the bytes
 
 
-class Source(NamedTuple):
-    """Problems that are published together; splits are taken from them."""
-
-    name: str
-    local: str  # the file that holds them in the user's folder
-    files: tuple[HubFile, ...]
-    fields: Mapping[str, str]  # our field names to those of the published files
-
-
 class PublishedSplit(NamedTuple):
-    """A split of a published set, as it was fixed."""
+    """A split of a published set: where its problems are, and its size and hash."""
 
-    source: Source
     size: int
     hash: str
+    local: str  # the file in the user's own folder
+    files: tuple[HubFile, ...]
+    fields: Mapping[str, str]  # our field names to those of the published files
 
 
 class PublishedSet(NamedTuple):
@@ -139,39 +131,36 @@ class PublishedSet(NamedTuple):
     @property
     def files(self) -> tuple[HubFile, ...]:
         """Return every published file once."""
-        found = dict.fromkeys(
-            file
-            for split in self.splits.values()
-            for file in split.source.files
-        )
-        return tuple(found)
+        files: dict[HubFile, None] = {}
+        for split in self.splits.values():
+            files |= dict.fromkeys(split.files)
+        return tuple(files)
 
 
-Listing = Mapping[str, Mapping[str, str]]  # split to fingerprint to label
 Watch = Callable[[HubFile], None]  # called before a file is downloaded
 
 
-# JSONL files
+# Files
 
 
 def load_problems(
     path: str | Path, fields: Mapping[str, str] | None = None
 ) -> tuple[Problem, ...]:
-    """Read a JSONL file of problems (`.gz` too).
+    """Read problems from JSONL, a JSON list or CSV (`.gz` too).
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual
-    names are found without it. Raises `DataError` for the first bad or repeated line.
+    names are found without it. Raises `DataError` for the first bad or repeated row.
     """
     problems: list[Problem] = []
-    lines: dict[str, int] = {}
-    for number, row in _read_rows(Path(path)):
+    rows: dict[str, int] = {}
+    for number, row in read_rows(Path(path)):
         problem = problem_of(row, f"{path}:{number}", fields)
-        if problem.id in lines:
+        if problem.id in rows:
             raise DataError(
-                f"{path}:{number}: the same problem text as line {lines[problem.id]}",
+                f"{path}:{number}: the same problem text as line {rows[problem.id]}",
                 fix="remove one of the two lines",
             )
-        lines[problem.id] = number
+        rows[problem.id] = number
         problems.append(problem)
     if not problems:
         raise DataError(
@@ -210,40 +199,39 @@ def problem_of(
 ) -> Problem:
     """Return the problem of one row of a file; raise `DataError` for a bad one."""
     names = {
-        "id": "id",
-        "domain": "domain",
-        "family": "family",
-        "solution": "solution",
+        "problem": _first_name(row, TEXT_FIELDS),
+        "answer": _first_name(row, ANSWER_FIELDS),
+        **(fields or {}),
     }
-    names["problem"] = _first_name(row, TEXT_FIELDS)
-    names["answer"] = _first_name(row, ANSWER_FIELDS)
-    names.update(fields or {})
-    found = {
-        name: _read_text(row, name_there, where)
-        for name, name_there in names.items()
-    }
-    if not found["problem"].strip():
+
+    def value(name: str) -> str:
+        return _text_of(row, names.get(name, name), where)
+
+    text = value("problem")
+    if not text.strip():
+        found = ", ".join(row) or "none"
         raise DataError(
-            f"{where}: no problem text in field '{names['problem']}'",
+            f"{where}: no problem text in field '{names['problem']}'"
+            f" (fields: {found[:200]})",
             fix="name it: --set fields.problem=NAME",
         )
-    check_problem_text(found["problem"], where)
+    check_problem_text(text, where)
     return Problem(
-        found["problem"],
-        answer=found["answer"] or None,
-        label=found["id"],
-        domain=found["domain"] or None,
-        family=found["family"] or None,
-        solution=found["solution"] or None,
+        text,
+        answer=value("answer") or None,
+        label=value("id"),
+        domain=value("domain") or None,
+        family=value("family") or None,
+        solution=value("solution") or None,
     )
 
 
 def check_problem_text(text: str, where: str = "problem") -> None:
     """Raise `DataError` for a text that is too long or cannot be encoded."""
     if len(text) > MAX_PROBLEM_CHARS:
-        limit = f"over the limit of {MAX_PROBLEM_CHARS:,}"
         raise DataError(
-            f"{where}: the problem has {len(text):,} characters, {limit}",
+            f"{where}: the problem has {len(text):,} characters,"
+            f" over the limit of {MAX_PROBLEM_CHARS:,}",
             fix="is the field map right? a problem is a text, not a file",
         )
     try:
@@ -259,13 +247,11 @@ def _first_name(row: Mapping[str, object], names: Sequence[str]) -> str:
     return next((name for name in names if name in row), names[0])
 
 
-def _read_text(row: Mapping[str, object], name: str, where: str) -> str:
+def _text_of(row: Mapping[str, object], name: str, where: str) -> str:
     value = row.get(name)
     if value is None:
         return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DataError(
             f"{where}: field '{name}' is a {type(value).__name__}, not text",
             fix="write it as a string",
@@ -273,53 +259,64 @@ def _read_text(row: Mapping[str, object], name: str, where: str) -> str:
     return str(value)
 
 
-def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    number = 0
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the rows of a JSONL, JSON or CSV file with their numbers."""
+    text = read_text(path)
+    if path.name.removesuffix(".gz").endswith(".csv"):
+        yield from enumerate(csv.DictReader(io.StringIO(text)), 2)
+    elif text.lstrip().startswith("["):
+        for number, row in enumerate(_parse(text, str(path)), 1):
+            yield number, _as_row(row, f"{path}:{number}")
+    else:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                where = f"{path}:{number}"
+                yield number, _as_row(_parse(line, where), where)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file of at most `MAX_FILE_BYTES`; raise `DataError`."""
     try:
-        with (
-            gzip.open(path, "rb")
-            if path.suffix == ".gz"
-            else path.open("rb") as stream
-        ):
-            while line := stream.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if line.strip(b" \t\r\n\xef\xbb\xbf"):
-                    yield number, _read_row(line, f"{path}:{number}")
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as stream:
+            data: bytes = stream.read(MAX_FILE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        where = f"{path}:{number + 1}: cannot read on" if number else f"{path}"
         raise DataError(
-            f"{where}: {reason}",
-            fix="give a complete JSONL file, one problem a line",
+            f"{path}: {reason}",
+            fix="give a complete file of problems: JSONL, JSON or CSV",
         ) from None
-
-
-def _read_row(line: bytes, where: str) -> dict[str, object]:
-    if len(line) > MAX_LINE_BYTES:
+    if len(data) > MAX_FILE_BYTES:
         raise DataError(
-            f"{where}: line is longer than {MAX_LINE_BYTES // 1_000_000} MB",
-            fix="one problem a line",
+            f"{path}: longer than {MAX_FILE_BYTES // 1_000_000} MB",
+            fix="split the file",
         )
     try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{where}: not UTF-8", fix="save the file as UTF-8"
+            f"{path}:{line}: not UTF-8", fix="save the file as UTF-8"
         ) from None
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = str(error).split("\n")[0][:80] or type(error).__name__
         raise DataError(
             f"{where}: not JSON ({reason})", fix="one JSON object a line"
         ) from None
-    if not isinstance(row, dict):
-        kind = "single value"
-        if isinstance(row, list | str):
-            kind = "list" if isinstance(row, list) else "string"
-        raise DataError(
-            f"{where}: a {kind}, not an object",
-            fix='write {"problem": "..."}',
-        )
-    return row
+
+
+def _as_row(row: object, where: str) -> dict[str, object]:
+    if isinstance(row, dict):
+        return row
+    kind = "list" if isinstance(row, list) else "single value"
+    raise DataError(
+        f"{where}: a {kind}, not an object", fix='write {"problem": "..."}'
+    )
 
 
 # Data sets by name
@@ -328,25 +325,21 @@ def _read_row(line: bytes, where: str) -> dict[str, object]:
 def load_dataset(
     name: str | Path, split: str, config: Config, watch: Watch | None = None
 ) -> Dataset:
-    """Return a split of a named data set, or all of a JSONL file.
+    """Return a split of a named data set, or all of a file.
 
     A published set is read from `config.data_dir`, or from the cache, downloaded first.
-    Raises `KaceError` for missing problems; a reworded one is accepted and noted.
+    Raises `KaceError` for missing problems.
     """
     known = canonical(str(name))
     if known is None:
         problems = load_problems(name, config.fields)
         file = Path(name)
         return Dataset(file.name, ALL, problems, set_hash(problems), str(name))
-    if split not in split_names(known):
-        raise UsageError(
-            f"{known} has no split '{split[:40]}'",
-            fix=f"choose one of {', '.join(split_names(known))}",
-        )
     if known in BUNDLED:
         problems = load_bundled(known, split)
         return Dataset(known, split, problems, set_hash(problems), "bundled")
     published = published_sets()[known]
+    _check_split(known, split, published.splits)
     if config.data_dir is not None:
         return read_folder(published, split, config.data_dir)
     cache_dir = config.cache_dir / "data"
@@ -357,12 +350,16 @@ def load_dataset(
 
 def load_bundled(name: str, split: str) -> tuple[Problem, ...]:
     """Return a split of a set that ships with the package."""
-    if split not in BUNDLED[name]:
-        raise UsageError(
-            f"no {name} split '{split}'",
-            fix=f"choose one of {', '.join(BUNDLED[name])}",
-        )
+    _check_split(name, split, BUNDLED[name])
     return load_problems(DATA / f"{name}-{split}.jsonl.gz")
+
+
+def _check_split(name: str, split: str, known: Iterable[str]) -> None:
+    if split not in known:
+        raise UsageError(
+            f"{name} has no split '{split[:40]}'",
+            fix=f"choose one of {', '.join(known)}",
+        )
 
 
 def labelled(data: Dataset, limit: int | None = None) -> Dataset:
@@ -371,15 +368,28 @@ def labelled(data: Dataset, limit: int | None = None) -> Dataset:
     Raises `UsageError` for a problem without an answer.
     """
     problems = data.problems[:limit]
-    for problem in problems:
-        if problem.answer is None:
-            raise UsageError(
-                f"{data.name}: problem {problem.name!r} has no answer",
-                fix="an evaluation needs labelled problems",
-            )
+    check_labelled(problems, data.name, data.source)
     if limit is None:
         return data
     return replace(data, problems=problems, hash=set_hash(problems))
+
+
+def check_labelled(
+    problems: Iterable[Problem], name: str, source: str = ""
+) -> None:
+    """Raise `UsageError` for a problem without an answer; name the file's fields."""
+    for problem in problems:
+        if problem.answer is None:
+            fix = "an evaluation needs labelled problems"
+            if source and Path(source).is_file():
+                _, row = next(read_rows(Path(source)))
+                fix += (
+                    f"; the fields are {', '.join(row)[:200]}: name the one "
+                    "with the answer, --set fields.answer=NAME"
+                )
+            raise UsageError(
+                f"{name}: problem {problem.name!r} has no answer", fix=fix
+            )
 
 
 def canonical(name: str) -> str | None:
@@ -394,7 +404,7 @@ def canonical(name: str) -> str | None:
     if len(path.parts) > 1 or path.suffix or path.exists():
         return None
     near = get_close_matches(plain, NAMES, n=1)
-    fix = f"use one of {', '.join(NAMES)}, or a JSONL file"
+    fix = f"use one of {', '.join(NAMES)}, or a file"
     if near:
         fix = f"did you mean {near[0]}?"
     raise UsageError(f"no data set is called '{name[:60]}'", fix=fix)
@@ -411,15 +421,18 @@ def fingerprint(text: str) -> str:
     Copies of a problem differ in these and nothing else.
     """
     bare = "".join(unicodedata.normalize("NFKC", text).split())
-    return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest()[
-        :16
-    ]
+    return _short_hash(bare)
 
 
 def set_hash(problems: Iterable[Problem]) -> str:
     """Return the hash of a set of problems, whatever their order."""
     fingerprints = sorted(fingerprint(problem.text) for problem in problems)
-    return hashlib.sha256("\n".join(fingerprints).encode()).hexdigest()[:16]
+    return _short_hash("\n".join(fingerprints))
+
+
+def _short_hash(text: str) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 # Published sets
@@ -429,21 +442,22 @@ def set_hash(problems: Iterable[Problem]) -> str:
 def published_sets() -> Mapping[str, PublishedSet]:
     """Return the published data sets by name."""
     content = tomllib.loads((DATA / "sets.toml").read_text(encoding="utf-8"))
-    sources = {}
-    for name, row in content["sources"].items():
-        files = [
-            HubFile(row["repo"], row["revision"], path, sha256)
-            for path, sha256 in row["files"].items()
-        ]
-        sources[name] = Source(name, row["local"], tuple(files), row["fields"])
     sets = {}
     for name, row in content["sets"].items():
-        splits = {
-            split: PublishedSplit(
-                sources[part["source"]], part["size"], part["hash"]
+        splits = {}
+        for split, part in row["splits"].items():
+            source = content["sources"][part["source"]]
+            files = []
+            for path, sha256 in source["files"].items():
+                file = HubFile(source["repo"], source["revision"], path, sha256)
+                files.append(file)
+            splits[split] = PublishedSplit(
+                part["size"],
+                part["hash"],
+                source["local"],
+                tuple(files),
+                source["fields"],
             )
-            for split, part in row["splits"].items()
-        }
         listing = DATA / "splits" / f"{name}.tsv"
         sets[name] = PublishedSet(
             name, row["about"], row["licence"], splits, listing
@@ -453,15 +467,13 @@ def published_sets() -> Mapping[str, PublishedSet]:
 
 def read_folder(published: PublishedSet, split: str, folder: Path) -> Dataset:
     """Return a split of a published set from a folder of the user's."""
-    path = folder / published.splits[split].source.local
+    path = folder / published.splits[split].local
     if not path.is_file():
         raise DataError(
             f"{folder} has no {path.name}",
             fix="put it there, or leave data_dir out to download the data",
         )
-    problems = [
-        name_domain(problem) for problem in load_problems(path, FOLDER_FIELDS)
-    ]
+    problems = load_problems(path, FOLDER_FIELDS)
     return _take_split(published, split, problems, str(path))
 
 
@@ -474,22 +486,20 @@ def read_hub(
     watch: Watch | None = None,
 ) -> Dataset:
     """Return a split as it is published; files in the cache are not downloaded again."""
-    source = published.splits[split].source
+    part = published.splits[split]
     problems: list[Problem] = []
-    for file in source.files:
+    for file in part.files:
         path = fetch(file, cache_dir=cache_dir, hub=hub, watch=watch)
         if path.suffix == ".parquet":
-            problems += _read_parquet(path, source.fields)
+            problems += _read_parquet(path, part.fields)
         else:
-            problems += load_problems(path, source.fields)
-    tidied = [tidy(problem, source.name) for problem in problems]
-    first = source.files[0]
-    where = f"{first.repo}@{first.revision[:12]}"
-    return _take_split(published, split, tidied, where)
+            problems += load_problems(path, part.fields)
+    where = f"{part.files[0].repo}@{part.files[0].revision[:12]}"
+    return _take_split(published, split, problems, where)
 
 
-def read_listing(path: Path) -> Listing:
-    """Return the listed splits of a data set. A list never holds the problems' texts."""
+def read_listing(path: Path) -> Mapping[str, Mapping[str, str]]:
+    """Return split to fingerprint to label. A list never holds the problems' texts."""
     found: dict[str, dict[str, str]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -498,173 +508,87 @@ def read_listing(path: Path) -> Listing:
     return found
 
 
-def name_domain(problem: Problem) -> Problem:
-    """Spell the domain our way: `Counting & Probability` as `counting_and_probability`."""
+def tidy(problem: Problem) -> Problem:
+    """Bring a published row into our form: its domain and its final answer."""
     words = (problem.domain or "").lower().replace("&", "and").split()
-    return replace(problem, domain="_".join(words) or None)
-
-
-def tidy(problem: Problem, source: str) -> Problem:
-    """Bring a published row into our form: its label, domain and final answer."""
-    problem = name_domain(problem)
-    label = problem.label
-    if source == "aime-2022-2024":  # the address names the problem
-        pattern = r"/(\d{4})_AIME_(I{1,2})_Problems/Problem_(\d{1,2})$"
-        if found := re.search(pattern, label):
-            label = f"aime-{found[1]}-{found[2]}-{int(found[3]):02}"
-    elif source == "aime-2025":
-        number = int(label) if label.isdecimal() else 0
-        if 1 <= number <= 30:
-            contest = "I" if number <= 15 else "II"
-            label = f"aime-2025-{contest}-{(number - 1) % 15 + 1:02}"
-    elif source == "math-500":
-        label = f"math500-{label.removesuffix('.json').replace('/', '-')}"
-    elif source == "math-train":
-        return replace(problem, answer=_last_boxed(problem.solution or ""))
-    elif source.startswith("gsm8k"):  # the answer follows #### in the solution
-        solution, _, answer = (problem.answer or "").rpartition("####")
+    answer = problem.answer
+    solution = problem.solution
+    if answer is None:
+        answer = last_boxed(solution or "")
+    elif "####" in answer:  # as GSM8K marks it, after the solution
+        solution, _, answer = answer.rpartition("####")
         answer = answer.strip().replace(",", "")
-        return replace(
-            problem, answer=answer or None, solution=solution.strip() or None
-        )
-    return replace(problem, label=label)
-
-
-def _last_boxed(solution: str) -> str | None:
-    r"""Return the content of the last `\boxed{...}` of a published solution.
-
-    `\fbox{...}` and `\boxed 5` count too.
-    """
-    boxes = list(_BOX.finditer(solution))
-    if not boxes:
-        return None
-    last = boxes[-1]
-    if last[1] != "{":
-        return last[1].rstrip(".,;:!?*)") or None
-    depth = 1
-    for brace in re.finditer(r"\\.|[{}]", solution[last.end() :], re.DOTALL):
-        depth += (brace[0] == "{") - (brace[0] == "}")
-        if depth == 0:
-            content = solution[last.end() :][: brace.start()]
-            return content.strip() or None
-    return None
+    return replace(
+        problem,
+        domain="_".join(words) or None,
+        answer=answer or None,
+        solution=(solution or "").strip() or None,
+    )
 
 
 def _take_split(
     published: PublishedSet, split: str, found: Sequence[Problem], source: str
 ) -> Dataset:
-    """Take a split out of the problems of a source, and check that it is whole."""
+    """Take a split out of the problems of a source, and check that it is whole.
+
+    The lists know a problem by its text or its label. A split is never silently
+    smaller; `note` says whether a text differs from when the split was fixed.
+    """
     what = f"{published.name} {split}"
     part = published.splits[split]
     listing = read_listing(published.listing)
-    reworded: list[str] = []
+    by_name: dict[str, Problem] = {}
+    for problem in found:
+        by_name.setdefault(fingerprint(problem.text), problem)
+        by_name.setdefault(problem.label, problem)
+    problems = []
     if split in listing:
-        problems, reworded = _choose(found, listing[split], what)
+        for print_, label in listing[split].items():
+            match = by_name.get(print_) or by_name.get(label)
+            if match is not None:
+                problems.append(tidy(replace(match, label=label)))
     else:  # what no other list names
-        listed = {print_ for entries in listing.values() for print_ in entries}
-        problems = [
-            each for each in found if fingerprint(each.text) not in listed
-        ]
-    if len(problems) != part.size:
+        listed = set().union(*listing.values())
+        for problem in found:
+            if fingerprint(problem.text) not in listed:
+                problems.append(tidy(problem))
+    complete = [problem for problem in problems if problem.answer is not None]
+    if len(complete) != part.size:
         raise DataError(
-            f"{what}: {len(problems):,} problems in {source}, not {part.size:,}",
-            fix="is the source complete?",
-        )
-    bare = [problem.name for problem in problems if problem.answer is None]
-    if bare:
-        raise DataError(
-            f"{what}: no answer to {_some(bare)} in {source}",
-            fix="is it the right file?",
-        )
-    if (
-        split != "train"
-    ):  # only a learner may read solutions, of training problems
-        problems = [replace(problem, solution=None) for problem in problems]
-    digest = set_hash(problems)
-    notes = []
-    if digest != part.hash:
-        which = _some(reworded) if reworded else "one problem or more"
-        change = f"(set {digest}, was {part.hash})"
-        notes.append(
-            f"worded differently than when the split was fixed: {which} {change}"
-        )
-    name = published.name
-    return Dataset(name, split, tuple(problems), digest, source, tuple(notes))
-
-
-def _choose(
-    problems: Sequence[Problem], listed: Mapping[str, str], what: str
-) -> tuple[list[Problem], list[str]]:
-    """Return the listed problems in the list's order, and the labels of reworded ones.
-
-    A reworded problem is found by its label. A missing one raises `DataError`: a split
-    is never silently smaller.
-    """
-    by_text: dict[str, Problem] = {}
-    by_label: dict[str, Problem] = {}
-    for problem in problems:
-        print_ = fingerprint(problem.text)
-        by_text.setdefault(print_, problem)
-        if problem.label and print_ not in listed:
-            by_label[problem.label] = problem
-    chosen: list[Problem] = []
-    reworded: list[str] = []
-    missing: list[str] = []
-    for print_, label in listed.items():
-        if print_ not in by_text:
-            reworded.append(label)
-        match = by_text.get(print_) or by_label.get(label)
-        if match is None:
-            missing.append(label)
-        else:
-            chosen.append(replace(match, label=label))
-    if missing:
-        count = f"{len(missing)} of {len(listed)} problems"
-        raise DataError(
-            f"{what}: {count} are not in the source: {_some(missing)}",
+            f"{what}: {len(complete):,} problems with an answer in {source}, "
+            f"not {part.size:,}",
             fix="is the source complete? else name a folder that has the data "
             "(--set data_dir=DIR)",
         )
-    return chosen, reworded
-
-
-def _some(labels: Sequence[str]) -> str:
-    shown = ", ".join(labels[:5])
-    return f"{shown} and {len(labels) - 5} more" if len(labels) > 5 else shown
+    if split != "train":  # only a learner may read solutions
+        complete = [replace(problem, solution=None) for problem in complete]
+    digest = set_hash(complete)
+    note = ""
+    if digest != part.hash:
+        note = f"not worded as when the split was fixed ({part.hash})"
+    return Dataset(published.name, split, tuple(complete), digest, source, note)
 
 
 def _read_parquet(path: Path, fields: Mapping[str, str]) -> list[Problem]:
     try:
-        import pyarrow
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
     except ImportError:
         raise KaceError(
             f"{path.name} is a Parquet file, which needs pyarrow",
             fix="pip install 'kace[data]', or --set data_dir=DIR",
         ) from None
-    columns = list(fields.values())
     try:
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            absent = [name for name in columns if name not in names]
-            if absent:
-                there = f"it has {', '.join(names)}"
-                what = f"no column {', '.join(absent)}; {there}"
-                raise DataError(f"{path}: {what}", fix="is it the right file?")
-            if file.metadata.num_rows > MAX_ROWS:
-                what = f"more than {MAX_ROWS:,} rows"
-                raise DataError(f"{path}: {what}", fix="is it the right file?")
-            rows = file.read(columns=columns).to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
+        table = parquet.read_table(path, columns=list(fields.values()))
+    except (ArrowException, OSError) as error:
         reason = str(error).split("\n")[0][:120]
         raise DataError(
             f"{path}: cannot be read as Parquet ({reason})",
             fix="remove it, then download it again",
         ) from None
-    return [
-        problem_of(row, f"{path}: row {number}", fields)
-        for number, row in enumerate(rows)
-    ]
+    problems = []
+    for number, row in enumerate(table.to_pylist()):
+        problems.append(problem_of(row, f"{path}: row {number}", fields))
+    return problems
 
 
 # Downloads
@@ -678,11 +602,10 @@ def cached_path(file: HubFile, cache_dir: Path) -> Path:
 def is_cached(file: HubFile, cache_dir: Path) -> bool:
     """Whether the cache holds a file with the bytes it should have."""
     try:
-        with cached_path(file, cache_dir).open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        data = cached_path(file, cache_dir).read_bytes()
     except OSError:
         return False
-    return file.sha256 in ("", digest)
+    return file.sha256 in ("", hashlib.sha256(data).hexdigest())
 
 
 def fetch(
@@ -692,86 +615,43 @@ def fetch(
 
     The file appears whole and checked, or not at all.
     """
+    from kace.download import Unavailable, fetch_from_hub
+
     target = cached_path(file, cache_dir)
     if is_cached(file, cache_dir):
         return target
     if watch:
         watch(file)
-    write_atomic(target, _download(file, hub))
-    return target
-
-
-def _download(file: HubFile, hub: str) -> bytes:
-    from kace.download import Unavailable, fetch_from_hub
-
     try:
         with TemporaryDirectory() as folder:
-            path = Path(folder, "part")
+            part = Path(folder, "part")
             fetch_from_hub(
                 file.repo,
                 file.path,
-                path,
+                part,
                 hub=hub,
                 most=MAX_FILE_BYTES,
                 kind="dataset",
                 revision=file.revision,
             )
-            data = path.read_bytes()
-        fault = _find_fault(file, data)
-        if fault:
-            raise Unavailable(f"refused: {fault}")
+            data = part.read_bytes()
+        if file.sha256 not in ("", hashlib.sha256(data).hexdigest()):
+            raise Unavailable("refused: sha256 is not the published one")
+        # A proxy before the hub may reply with a page of its own.
+        if file.path.endswith(".parquet") and not data.startswith(PARQUET):
+            raise Unavailable("refused: not a Parquet file")
     except (Unavailable, OSError) as error:
-        url = f"{hub.rstrip('/')}/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
         raise KaceError(
-            f"could not get {public_url(url)}: {one_line(str(error))}",
+            f"could not get {file.repo}/{file.path} from {public_url(hub)}: "
+            f"{one_line(str(error))}",
             fix="check the connection, set HF_ENDPOINT to a mirror, or name a folder "
             "with the data: --set data_dir=DIR",
         ) from None
-    return data
-
-
-def _find_fault(file: HubFile, data: bytes) -> str:
-    """Return how the bytes differ from the published ones, or an empty text."""
-    digest = hashlib.sha256(data).hexdigest()
-    if file.sha256 not in ("", digest):
-        return f"sha256 is {digest[:12]}..., not {file.sha256[:12]}..."
-    whole = data.startswith(PARQUET) and data.endswith(PARQUET)
-    # A proxy before the hub may reply with a page of its own.
-    if file.path.endswith(".parquet") and not whole:
-        return "not a Parquet file"
-    return ""
+    write_atomic(target, data)
+    return target
 
 
 # Problems that appear twice
-
-
-class Finding(NamedTuple):
-    """Two problems that are one, and the sets they appear in."""
-
-    sets: tuple[str, str]
-    ours: Problem
-    theirs: Problem
-
-
-class _Shape(NamedTuple):
-    """What two wordings of one problem have in common."""
-
-    numbers: tuple[str, ...]
-    sequences: frozenset[str]
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Shape:
-        words = _WORD.findall(problem.text.casefold())
-        numbers = sorted(word for word in words if word[0].isdigit())
-        last = max(1, len(words) - SEQUENCE + 1)
-        starts = range(last)
-        sequences = frozenset(" ".join(words[i : i + SEQUENCE]) for i in starts)
-        return cls(tuple(numbers), sequences)
-
-    def matches(self, other: _Shape) -> bool:
-        """Whether the sequences are nearly the same; numbers must be equal already."""
-        least = min(len(self.sequences), len(other.sequences))
-        return len(self.sequences & other.sequences) >= SHARED * least
 
 
 def overlaps(
@@ -779,43 +659,29 @@ def overlaps(
 ) -> list[tuple[Problem, Problem]]:
     """Return every problem of ours that theirs holds too, with that one.
 
-    Problems of one family with other numbers are different problems.
+    Two problems are one, reworded, if their numbers are equal and they share most
+    word sequences. Problems of one family with other numbers are different problems.
     """
-    index: defaultdict[tuple[str, ...], list[tuple[Problem, _Shape]]] = (
-        defaultdict(list)
-    )
+    index: defaultdict[str, list[tuple[Problem, set[str]]]] = defaultdict(list)
     for problem in theirs:
-        shape = _Shape.of(problem)
-        index[shape.numbers].append((problem, shape))
+        numbers, sequences = _shape(problem)
+        index[numbers].append((problem, sequences))
     found = []
     for problem in ours:
-        shape = _Shape.of(problem)
-        for twin, other in index[shape.numbers]:
-            if shape.matches(other):
+        numbers, sequences = _shape(problem)
+        for twin, others in index[numbers]:
+            least = min(len(sequences), len(others))
+            if len(sequences & others) >= SHARED * least:
                 found.append((problem, twin))
                 break
     return found
 
 
-def duplicates(problems: Sequence[Problem]) -> list[tuple[Problem, Problem]]:
-    """Return each problem that a later one repeats, with that one."""
-    groups: defaultdict[tuple[str, ...], list[Problem]] = defaultdict(list)
-    for problem in problems:  # only problems with the same numbers can be one
-        groups[_Shape.of(problem).numbers].append(problem)
-    found = []
-    for group in groups.values():
-        for place, problem in enumerate(group):
-            found += overlaps([problem], group[place + 1 :])
-    return found
-
-
-def find_doubles(sets: Mapping[str, Sequence[Problem]]) -> list[Finding]:
-    """Return every problem that appears twice in one set, or in two sets."""
-    found = []
-    for name, problems in sets.items():
-        for pair in duplicates(problems):
-            found.append(Finding((name, name), *pair))
-    for one, other in combinations(sets, 2):
-        for pair in overlaps(sets[one], sets[other]):
-            found.append(Finding((one, other), *pair))
-    return found
+def _shape(problem: Problem) -> tuple[str, set[str]]:
+    """Return the numbers of a problem, and its sequences of words."""
+    words = _WORD.findall(problem.text.casefold())
+    numbers = sorted(word for word in words if word[0].isdigit())
+    sequences = set()
+    for start in range(max(1, len(words) - SEQUENCE + 1)):
+        sequences.add(" ".join(words[start : start + SEQUENCE]))
+    return " ".join(numbers), sequences

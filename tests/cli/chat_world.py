@@ -31,7 +31,7 @@ def write_aime(folder: Path) -> None:
         made = problems(6, start=20 * number)
         for label, problem in zip(listed.values(), islice(cycle(_turns(made)), len(listed)), strict=True):
             row = {"problem": problem.text, "answer": problem.answer, "id": label}
-            files.setdefault(published.splits[split].source.local, []).append(json.dumps(row))
+            files.setdefault(published.splits[split].local, []).append(json.dumps(row))
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():
         (folder / name).write_text("\n".join(lines) + "\n")

@@ -46,7 +46,10 @@ def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(kace):
     assert done.returncode == 1 and done.stdout == ""
     said, error = done.stderr.splitlines()
     assert said == "fetching RUC-AIBOX/OlymMATH data/OlymMATH-EN-EASY.jsonl"
-    assert "127.0.0.1:9/datasets/RUC-AIBOX/OlymMATH" in error and "--set data_dir=DIR" in error
+    assert (
+        "RUC-AIBOX/OlymMATH/data/OlymMATH-EN-EASY.jsonl from http://127.0.0.1:9" in error
+        and "--set data_dir=DIR" in error
+    )
 
 
 def test_other_bytes_than_the_published_ones_are_refused(kace):
@@ -61,22 +64,3 @@ def test_a_file_is_not_fetched_and_a_misspelt_set_is_answered_with_the_nearest(k
     assert done.returncode == 2 and "mine.jsonl is a file" in done.stderr
     done = kace("fetch", "aime52")
     assert done.returncode == 2 and "did you mean aime25" in done.stderr
-
-
-def test_a_check_finds_a_problem_of_ours_in_the_test_split(kace, tmp_path: Path):
-    assert kace("check", "starter").returncode == 0
-    assert kace("fetch", "starter", "--out", "sets").returncode == 0
-    taken = (tmp_path / "sets" / "starter_test.jsonl").read_text().splitlines()[0]
-    (tmp_path / "mine.jsonl").write_text(taken + '\n{"problem": "What is 1 plus 1?", "answer": "2"}\n')
-    done = kace("check", "starter", "mine.jsonl", "--json")
-    assert done.returncode == 1
-    (finding,) = map(json.loads, done.stdout.splitlines())
-    assert finding["sets"] == ["starter test", "mine.jsonl"] and finding["labels"][0] == finding["labels"][1]
-    assert "1 found twice" in done.stderr
-    assert "in starter test and in mine.jsonl" in kace("check", "starter", "mine.jsonl").stdout
-
-
-def test_a_file_with_other_field_names_is_checked_by_its_field_map(kace, tmp_path: Path):
-    (tmp_path / "mine.jsonl").write_text('{"q": "What is 1 plus 1?"}\n{"q": "What is 1 plus  1 ?"}\n')
-    done = kace("check", "mine.jsonl", "--set", "fields.problem=q")
-    assert done.returncode == 1 and done.stdout.startswith("twice in mine.jsonl: ")

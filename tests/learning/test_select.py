@@ -27,7 +27,6 @@ from kace.baselines.select import (
 from kace.cards.card import Difficulty, Status
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
-from kace.cli.learn import selection_lines
 from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.prompt import template
@@ -187,7 +186,6 @@ def test_a_lost_call_counts_as_wrong_and_is_tried_again(tmp_path: Path):
     tree = learned_tree(tmp_path / "tree", CONFIG)
     selection = held(tree, Down())
     assert (best_row(selection).right, best_row(selection).failed) == (9, 1)
-    assert "tries them again" in selection_lines(selection)[-1]
     assert best_row(held(tree)).right == 10
 
 
@@ -379,7 +377,7 @@ def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     chosen = next(line for line in done.stdout.splitlines() if line.startswith("*"))
     assert chosen.split()[:8] == ["*", "1", "1", "10", "of", "12", "=", "83.3%"]
     assert "Epoch 1 is better than no tree on these 12 problems: 8 gained, 0 lost" in done.stdout
-    assert "kace: epoch 0 (no tree): 12 problems" in done.stderr
+    assert "kace: epoch 0 (no tree): 12 solves" in done.stderr
     assert "use          kace solve --tree tree/snapshots/epoch-1.jsonl" in done.stderr
     assert "keeps no training texts" in done.stderr
     assert again.returncode == 0, again.stderr
@@ -399,8 +397,6 @@ def test_where_no_epoch_helps_the_command_says_to_use_none(tmp_path: Path):
     assert "without --tree" in done.stderr
     assert len(open_tree(tmp_path / "best")) == 0
     assert json.loads((tree / "learn" / "selection.json").read_text())["epoch"] == 0
-    TreeStore.open(tree).thaw()
-    assert "is not frozen" in run_kace(tmp_path, *SELECT, "--validation", "val.jsonl", "tree", "--seeds", "2").stderr
 
 
 def test_bad_input_is_one_clear_line(tmp_path: Path):
@@ -412,7 +408,6 @@ def test_bad_input_is_one_clear_line(tmp_path: Path):
         (["tree", "--validation", "train.jsonl"], "appear in the training set"),
         (["tree", "--validation", "absent.jsonl"], "no such file"),
         (["nowhere", "--validation", "val.jsonl"], "no tree that kace learn made"),
-        (["tree", "--validation", "val.jsonl", "--out", "other"], "already holds another tree"),
         (["tree", "--validation", "val.jsonl", "--model", "nonsense"], "unknown model"),
     ):
         done = run_kace(tmp_path, *SELECT, *arguments)

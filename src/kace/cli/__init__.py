@@ -29,7 +29,7 @@ VERBS = {
     },
     "Look": {
         "view": "Show trees, runs and learners in the browser.",
-        "data": "List, fetch, check and write problem sets.",
+        "data": "List, fetch and write problem sets.",
         "models": "List, fetch and find embedded models.",
         "mcp": "Offer kace to agents: tools over stdio (MCP), or a skill.",
         "doctor": "Check the model, its endpoint and key, and write access.",

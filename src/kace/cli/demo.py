@@ -15,7 +15,7 @@ from kace.baselines.evaluate import Trial, run_trial
 from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Options, takes
-from kace.cli.solve import SideBySide, colour_of
+from kace.cli.solve import colour_of, side_by_side
 from kace.cli.terminal import RunProgress, columns, note, print_lines, run_async
 from kace.config import Config, tree_path
 from kace.errors import KaceError
@@ -105,10 +105,9 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
         made = MADE_NOW if recorded else "Every attempt is made now."
         print(_wrapped(f"{config.model}, frozen. {made}"), flush=True)
     after = _solve(Trial("kace", data, config, 1, tree), folder / WITH)
-    side_by_side = SideBySide(tree, config.retrieval)
     for problem in problems:
-        lines = side_by_side.lines(
-            problem, before[problem.id], after[problem.id]
+        lines = side_by_side(
+            tree, problem, before[problem.id], after[problem.id]
         )
         print_lines(["", *lines], colour_of)
     alone = sum(bool(solution.correct) for solution in before.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
@@ -30,7 +29,7 @@ from kace.baselines.fewshot import (
 from kace.baselines.gepa import GepaSettings, require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
-from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Batch, Edit
 from kace.cli import learn_demo
 from kace.cli.models import ensure_weights, prepare
@@ -49,7 +48,6 @@ from kace.errors import UsageError
 from kace.files import confine_files, inside, read_plain, write_atomic
 from kace.ladder.prompt import template_hashes
 from kace.ladder.record import Solution
-from kace.learning.admit import Rulings
 from kace.learning.calibrate import (
     LEAST,
     Calibration,
@@ -57,7 +55,7 @@ from kace.learning.calibrate import (
     set_thresholds,
 )
 from kace.learning.loop import learn as learn_tree
-from kace.learning.propose import NO_CALLS, Proposals, untaught_settings
+from kace.learning.propose import NO_CALLS, untaught_settings
 from kace.learning.report import (
     CardReport,
     LearningReport,
@@ -67,7 +65,7 @@ from kace.learning.report import (
     report_of,
 )
 from kace.learning.screen import HeldOutHashes
-from kace.learning.steps import StepName, StepResult, TreeVersion
+from kace.learning.steps import StepName, StepResult
 from kace.learning.study import (
     AUTHOR,
     QUICK,
@@ -361,18 +359,7 @@ def select(
     config = load_config(solver, file=file)
     problems = load_problems(validation, config.fields)[: options.limit]
     selecting.check_validation(problems, learned)
-    if out is not None and TreeStore(out).cards_path.exists():
-        found = TreeStore.open(out).load()
-        if found and all(found != epoch.tree for epoch in epochs):
-            raise UsageError(
-                f"{out} already holds another tree", fix="choose another --out"
-            )
     ensure_weights(config)
-    if frozen_hash_of(tree) is None:
-        note(
-            f"kace: {tree} is not frozen, so the learner has not finished; the epochs "
-            "there are so far are tried"
-        )
     note(
         f"kace: {tree} keeps no training texts, so a reworded training problem is not "
         "noticed here (kace learn --held-out notices it)"
@@ -380,7 +367,7 @@ def select(
     plan = selecting.Validation(
         inside(tree, "learn", "select"), problems, config, seeds
     )
-    with SelectProgress(plan) as progress:
+    with SelectProgress(None) as progress:
         work = selecting.try_epochs(plan, epochs, observer=progress)
         arms = run_async(work, resumable=True)
     selection = selecting.selection_of(plan, epochs, arms)
@@ -514,16 +501,8 @@ def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
         _apply_wordings(store, edits)
     made = {edit.card.card_id: len(edit.card.wordings) for edit in edits}
     total = sum(made.values())
-    lines = [f"wordings     {total:,} for {counted(len(made), 'card')}"]
-    bare = 0
-    for card in before.shown:
-        bare += not card.wordings and card.card_id not in made
-    if bare:
-        lines.append(
-            f"without      {counted(bare, 'card')}: the teacher wrote none that "
-            "could be used"
-        )
-    options.show(made, lines)
+    line = f"wordings     {total:,} for {counted(len(made), 'card')}"
+    options.show(made, [line])
     note(
         f"then         kace learn calibrate {shlex.quote(str(tree))} --train FILE"
     )
@@ -551,15 +530,13 @@ def _train_method(
     epochs: int | None,
 ) -> None:
     """Train another method and print what was made."""
+    uses_domains = method in ("domain-ace", "reflections")
     if validation is not None and method != "gepa":
         raise UsageError(
             f"--validation is not an option of {method}",
             fix="only gepa chooses by validation problems",
         )
-    if options.get("tree") is not None and method not in (
-        "domain-ace",
-        "reflections",
-    ):
+    if options.get("tree") is not None and not uses_domains:
         raise UsageError(
             f"--tree is not an option of {method}",
             fix="only domain-ace and reflections use its domains",
@@ -588,12 +565,8 @@ def _train_method(
             return await _run_training(training), training.session.ledger
 
     made, ledger = run_async(work(), resumable=True)
-    roles = [
-        f"{role} {spent.calls}" for role, spent in sorted(ledger.roles.items())
-    ]
     print(f"made         {out}: {made}")
-    print(f"calls        {', '.join(roles) or 'none: everything was kept'}")
-    print(f"cost         {ledger.usd:.4f} USD")
+    print(f"calls        {_calls_text(ledger)}")
 
 
 def _settings_kind(method: str) -> type[MethodSettings]:
@@ -635,87 +608,54 @@ class LearnProgress(RunProgress):
         super().__init__(0)
         self.epochs = epochs
         self.ledger: Ledger | None = None
-        self.cards: Counter[str] = Counter()
         self.now = StepName("plan", "partition")
 
     def run_started(self, step: StepName, problems: int, done: int) -> None:
         """Note that a run begins. Reruns of several domains go side by side."""
         self.now = step
         if self.done >= (self.total or 0):
-            self.total = 0
-            self.done = 0
-            self.right = 0
+            self.begin(0)
         self.total = (self.total or 0) + problems
         self.done += done
         before = f", {done} done before" if done else ""
         note(f"kace: {step}: {problems} problems{before}")
 
     def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
-        """Count what came of a step, and note a fresh one."""
+        """Note a step that was done now, not in an earlier run of the command."""
         self.now = step
-        match value:
-            case Proposals():
-                refused = len(value.refused)
-                self.cards.update(
-                    proposed=len(value.cards) + refused, refused=refused
-                )
-            case Rulings():
-                admitted = len(value.admitted)
-                self.cards.update(admitted=admitted, refused=len(value.refused))
-            case TreeVersion():
-                self.cards["in the tree"] = value.cards
         if fresh:
             note(f"kace: {step}: {value.summary}")
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if self.ledger:
-            note(f"kace: {self._totals()}")
-
-    def _totals(self) -> str:
-        parts = []
-        if any(self.cards.values()):
-            names = ("proposed", "admitted", "refused", "in the tree")
-            counts = ", ".join(f"{self.cards[name]} {name}" for name in names)
-            parts.append(f"cards: {counts}")
-        roles = []
-        for role, spent in sorted(
-            self.ledger.roles.items() if self.ledger else ()
-        ):
-            roles.append(f"{role} {spent.calls}")
-        parts.append(f"calls: {', '.join(roles) or 'none'}")
-        parts.append(f"{self.ledger.usd if self.ledger else 0:.4f} USD")
-        return "; ".join(parts)
+            note(f"kace: calls: {_calls_text(self.ledger)}")
 
     def status(self) -> str:
-        """Return the position, what came of the cards, and the cost."""
-        epoch = "outside the epochs"
-        if self.now.epoch:
-            epoch = f"epoch {self.now.epoch} of {self.epochs}"
-        where = " ".join(
-            filter(None, (self.now.phase, self.now.place, self.now.what))
-        )
-        return f"{epoch}: {where}: {super().status()}; {self._totals()}"
+        """Return the position, and the calls and the cost so far."""
+        spent = f"; {_calls_text(self.ledger)}" if self.ledger else ""
+        return f"{self.now}: {super().status()}{spent}"
+
+
+def _calls_text(ledger: Ledger) -> str:
+    """Return the calls of each role, and what they cost if a price is known."""
+    roles = []
+    for role, spent in sorted(ledger.roles.items()):
+        roles.append(f"{role} {spent.calls}")
+    cost = f"; {ledger.usd:.4f} USD" if ledger.usd else ""
+    return f"{', '.join(roles) or 'none: everything was kept'}{cost}"
 
 
 class SelectProgress(RunProgress):
     """Prints a line when the run of an epoch begins and ends."""
-
-    def __init__(self, validation: selecting.Validation) -> None:
-        super().__init__(None)
-        seeds = f" on {validation.seeds} seeds" if validation.seeds > 1 else ""
-        self.problems = f"{len(validation.problems)} problems{seeds}"
 
     def run_started(
         self, epoch: selecting.EpochTree, solves: int, done: Sequence[Solution]
     ) -> None:
         """Note that a run begins."""
         before = f", {len(done)} done before" if done else ""
-        note(f"kace: {_epoch_name(epoch)}: {self.problems}{before}")
-        self.total = solves
-        self.done = 0
-        self.right = 0
-        self.labelled = 0
+        note(f"kace: {_epoch_name(epoch)}: {solves} solves{before}")
+        self.begin(solves)
         for record in done:
             self.solved(record)
 
@@ -745,14 +685,7 @@ def selection_lines(selection: selecting.Selection) -> list[str]:
             f"{row.calls:.2f}",
         )
         table.append(cells)
-    lines = [*aligned(table), "", selection.said]
-    failed = sum(row.failed for row in selection.rows)
-    if failed:
-        lines.append(
-            f"{failed} solves lost a call to the provider and count as they are; the "
-            "same command tries them again."
-        )
-    return lines
+    return [*aligned(table), "", selection.said]
 
 
 def _change(found: selecting.Against | None) -> str:
@@ -763,7 +696,7 @@ def report_lines(report: LearningReport) -> list[str]:
     """Return what was learned, the cards, the refusals and the cost."""
     width = columns()
     lines: list[str] = []
-    for part in (_head, _runs, _carried, _cards, _refusals, _costs):
+    for part in (_head, _runs, _cards, _costs):
         rows = list(part(report))
         if rows and lines:
             lines.append("")
@@ -798,43 +731,27 @@ def _head(report: LearningReport) -> Iterator[str]:
 
 
 def _runs(report: LearningReport) -> Iterator[str]:
-    if report.scores:
-        yield "runs on the training problems, with 95 % intervals"
+    """Yield the runs on the training problems, and the lift on problems of other cards."""
     for score in report.scores:
         low, high = score.interval
         share = "-" if score.accuracy is None else f"{score.accuracy:.1%}"
-        right = f"{score.correct} of {score.problems}"
         name = f"epoch {score.step.epoch}  {plain(score.title, 28):28}"
+        right = f"{score.correct} of {score.problems}"
         yield f"  {name} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
-
-
-def _carried(report: LearningReport) -> Iterator[str]:
-    """Yield how far the lift carries over to problems that no card was written from."""
-    lifts = {
-        "problems that it was written from": report.carried_own,
-        "other problems": report.carried_others,
-    }
-    if any(lifts.values()):
+    lift = report.carried_others
+    if lift:
+        effect = f"{plain_points(lift.effect)} [{plain_points(lift.low)}, {plain_points(lift.high)}]"
         yield (
-            "what showing a card does to an attempt, in points with 95 % intervals"
+            f"  showing a card changes attempts at other problems by {effect} points, "
+            f"over {counted(lift.problems, 'problem')}"
         )
-    for where, lift in lifts.items():
-        if lift:
-            effect = plain_points(lift.effect)
-            low = plain_points(lift.low)
-            high = plain_points(lift.high)
-            yield f"  on {where:34} {effect:>6} [{low}, {high}], {lift.problems} problems"
 
 
 def _cards(report: LearningReport) -> Iterator[str]:
-    if report.cards:
-        yield "cards, with lift in points and its 95 % interval"
     for card in report.cards:
         status = card.card.status
         name = "retired" if status is Status.DEPRECATED else status.value
-        yield f"  {card.card.card_id}"
-        yield f"    {name}, {card.place}"
-        yield f"    {_card_text(card)}"
+        yield f"  {card.card.card_id}: {name}, {card.place}; {_card_text(card)}"
 
 
 def _card_text(card: CardReport) -> str:
@@ -850,13 +767,6 @@ def _card_text(card: CardReport) -> str:
     high = plain_points(card.lift.high)
     lift = f"{plain_points(card.lift.effect)} [{low}, {high}]"
     return f"{shown}; lift {lift}{earlier}"
-
-
-def _refusals(report: LearningReport) -> Iterator[str]:
-    if report.rules:
-        yield "refused, by rule"
-    for (rule, by), count in report.rules:
-        yield f"  {count:>4}  {plain(rule, 40)} ({by})"
 
 
 def _costs(report: LearningReport) -> Iterator[str]:
@@ -877,20 +787,15 @@ def _costs(report: LearningReport) -> Iterator[str]:
 
 def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
     """Yield what a run is expected to take, without prefix caches."""
-    unpriced = set()
     for row in rows:
-        usd = "price unknown"
-        if row.usd is None:
-            unpriced.add(row.model)
-        else:
-            usd = f"{row.usd:.2f} USD"
+        usd = "price unknown" if row.usd is None else f"{row.usd:.2f} USD"
         tokens = f"{row.input:,.0f} tokens in and {row.output:,.0f} out"
         yield f"{row.role:11} {row.calls:,.0f} calls, {tokens}, {usd}"
-    for model in sorted(unpriced):
-        yield (
-            f'no price for {model}: add [prices."NAME"] with input and output '
-            "to kace.toml"
-        )
+        if row.usd is None:
+            yield (
+                f'            add [prices."{row.model}"] with input and output to '
+                "kace.toml"
+            )
     minutes = sum(row.seconds for row in rows) / 60
     yield f"time        about {minutes:,.0f} minutes"
 
@@ -907,12 +812,3 @@ def calibration_lines(found: Calibration) -> Iterator[str]:
     )
     problems = counted(found.problems, "training problem")
     yield f"             from {problems}, {counted(found.runs, 'run')}"
-    if max(found.bound, found.skip_bound) > found.max_harm:
-        need = round(200 / found.max_harm)
-        yield (
-            f"             seen is at most {found.max_harm:g}; a bound as low takes "
-            f"{need:,} problems"
-        )
-    for each in found.left_out[:10]:
-        lost = f"{100 * each.loss:+.0f} % shown, {100 * each.skip_loss:+.0f} % skipping"
-        yield f"  {each.score:.3f}  {each.card:<44} lost {lost}  on {each.problem}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +25,9 @@ from kace.cli.terminal import (
     plain,
     run_async,
 )
-from kace.config import Config, RetrievalConfig
+from kace.config import Config
 from kace.errors import KaceError, UsageError
-from kace.ladder.record import Outcome, Solution
-from kace.ladder.relevance import Relevance
+from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Metrics
@@ -39,7 +37,6 @@ from kace.runs.table import Table, with_texts
 from kace.words import counted
 
 COLOURS = {"right": "green", "wrong": "red"}
-SKIP_ES = "--set es_policy=skip"
 
 
 @click.command("solve")
@@ -88,15 +85,11 @@ def command(
         _solve_file(file, options, out, explain)
         return
     config = options.config()
-    for option, given in (
-        ("batch", config.batch),
-        ("shard", options.get("shard")),
-    ):
-        if given:
-            raise UsageError(
-                f"--{option} is for many problems",
-                fix="give a --file, or leave it out",
-            )
+    if config.batch or options.get("shard"):
+        raise UsageError(
+            "--batch and --shard are for many problems",
+            fix="give a --file, or leave them out",
+        )
     prepare(config)
     _solve_one(_problem_text(problem), config, options.as_json, explain)
 
@@ -110,9 +103,8 @@ def _problem_text(given: str | None) -> str:
         text = os.fsencode(given or "").decode("utf-8", "replace")
     if text.strip():
         return text.strip()
-    missing = given is None and interactive
     raise UsageError(
-        "no problem was given" if missing else "the problem is empty",
+        "no problem was given",
         fix='kace solve "What is 6 times 7?", or --file problems.jsonl',
     )
 
@@ -131,19 +123,12 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
         if solution.answer is not None:
             print(plain(solution.answer))
         note(audit_line(solution))
-        if config.tree and not solution.recalls:
-            shown = SideBySide(open_tree(config.tree), config.retrieval)
-            hint = shown.unread_card(problem)
-            if hint:
-                note(f"kace: {hint}")
     if solution.answer is None:
-        outcomes = ", ".join(
-            sorted({each.outcome.value for each in solution.made})
-        )
-        details = sorted(each.detail for each in solution.made if each.detail)
+        outcomes = sorted({each.outcome.value for each in solution.made})
+        details = sorted({each.detail for each in solution.made if each.detail})
         reason = f" ({details[0]})" if details else ""
         raise KaceError(
-            f"no answer: {len(solution.made)} attempts ended in {outcomes}{reason}",
+            f"no answer: {len(solution.made)} attempts ended in {', '.join(outcomes)}{reason}",
             fix="--explain shows the attempts; a higher --set max_tokens=N or a "
             "stronger --model may help",
         )
@@ -166,11 +151,9 @@ def _solve_file(
         folder = shard.folder(folder)
     prepare(config)
     as_json = options.as_json
-    outcomes: Counter[Outcome] = Counter()
     with Run(out or folder, manifest, texts=config.problem_texts) as run:
 
         def on_solved(solution: Solution) -> None:
-            outcomes.update(attempt.outcome for attempt in solution.made)
             if as_json or explain:
                 whole = with_texts(solution, run.calls)
                 print(_details(whole, as_json, explain), flush=True)
@@ -191,39 +174,12 @@ def _solve_file(
                 on_solved=on_solved,
                 observer=progress,
             )
-            ledger = run_async(work, resumable=True)
+            run_async(work, resumable=True)
         folder = run.folder
     price = config.prices.get(config.model)
     for line in metrics_lines(Table.open(folder).metrics(price)):
         note(line)
-    for line in _outcome_lines(outcomes):
-        note(line)
-    failed = sum(role.failed for role in ledger.roles.values())
-    if failed:
-        note(
-            f"requests     {ledger.calls} sent, {failed} of them without a reply"
-        )
     note(f"run          {folder}")
-
-
-def _outcome_lines(outcomes: Counter[Outcome]) -> Iterator[str]:
-    """Yield how many attempts were stopped early, and why others have no answer."""
-    stopped = outcomes[Outcome.CANCELLED]
-    if stopped:
-        yield (
-            f"early stop   {stopped} attempts cancelled that could not change the "
-            "outcome"
-        )
-    silent = []
-    for outcome in Outcome:
-        counts = outcome not in (Outcome.ANSWERED, Outcome.CANCELLED)
-        if counts and outcomes[outcome]:
-            silent.append(f"{outcome.value} {outcomes[outcome]}")
-    if silent:
-        yield (
-            f"no answer    {', '.join(silent)} (attempts; they count and vote for "
-            "nothing)"
-        )
 
 
 def _details(solution: Solution, as_json: bool, explain: bool) -> str:
@@ -272,13 +228,9 @@ def audit_line(solution: Solution) -> str:
         calls += f" (paper {solution.paper_calls})"
     reads = []
     for recall in solution.recalls:
-        cards = counted(max(recall.eligible, len(recall.cards)), "card")
-        if 0 < len(recall.cards) < recall.eligible:
-            cards = f"{len(recall.cards)} of {cards}"
-        verb = "abstained from" if recall.abstained else "shown"
-        size = f" ~{recall.tokens} tokens" if recall.tokens else ""
         domains = "+".join(recall.domains) or "universal"
-        reads.append(f"{recall.tier}:{domains} {verb} {cards}{size}")
+        size = f" ~{recall.tokens} tokens" if recall.tokens else ""
+        reads.append(f"{recall.tier}:{domains} {_read_text(recall)}{size}")
     tokens = sum(attempt.input + attempt.output for attempt in solution.made)
     parts = [
         plain(solution.name),
@@ -288,18 +240,26 @@ def audit_line(solution: Solution) -> str:
         votes_of(solution),
         calls,
         ", ".join(reads),
-        _synthesis(solution),
         *solution.policies,
         f"{tokens:,} tokens",
         f"{solution.seconds:.1f} s",
     ]
+    if solution.synthesis:
+        parts.insert(-2, _synthesis_text(solution.synthesis))
     return "  ".join(part for part in parts if part)
 
 
-def _synthesis(solution: Solution) -> str:
-    attempt = solution.synthesis
-    if attempt is None:
-        return ""
+def _read_text(recall: RetrievedContext) -> str:
+    """Return what became of the cards that a tier could read."""
+    cards = counted(max(recall.eligible, len(recall.cards)), "card")
+    if recall.abstained:
+        return f"abstained from {cards}"
+    if 0 < len(recall.cards) < recall.eligible:
+        return f"shown {len(recall.cards)} of {cards}"
+    return f"shown {cards}"
+
+
+def _synthesis_text(attempt: Attempt) -> str:
     return f"synthesis {plain(attempt.answer or attempt.outcome.value, 18)}"
 
 
@@ -321,13 +281,11 @@ def explanation(solution: Solution) -> str:
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
     for recall in solution.recalls:
-        what = f"read {', '.join(recall.cards) or 'no card'}"
-        if recall.abstained:
-            what = f"abstained from {counted(recall.eligible, 'card')}"
-        lines.append(f"-- {recall.tier} {what}")
+        names = ", ".join(recall.cards)
+        lines.append(f"-- {recall.tier} {names or _read_text(recall)}")
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
     if solution.synthesis:
-        lines.append(f"-- {_synthesis(solution)}")
+        lines.append(f"-- {_synthesis_text(solution.synthesis)}")
     return "\n".join(lines)
 
 
@@ -366,62 +324,30 @@ def metrics_lines(metrics: Metrics, harm: str = "") -> Iterator[str]:
         yield f"cost         {m.cost.usd:.4f} USD"
 
 
-class SideBySide:
-    """Compares solves without and with a tree, for `kace demo` and `kace tree try`."""
-
-    def __init__(self, tree: EpistemicTree, config: RetrievalConfig) -> None:
-        self.tree = tree
-        self.relevance = Relevance(tree, config)
-
-    def lines(
-        self, problem: Problem, without: Solution, using: Solution
-    ) -> Iterator[str]:
-        """Yield the problem, both answers, and the cards that were read or why none was."""
-        width = max(columns(), 60)
-        expected = (
-            "" if problem.answer is None else f"  Expected: {problem.answer}"
-        )
-        yield from textwrap.wrap(plain(problem.text + expected), width)
-        read = dict.fromkeys(
-            name for recall in using.recalls for name in recall.cards
-        )
-        title = (
-            f"with {counted(len(read), 'card')}" if read else "with the tree"
-        )
-        rows = [
-            ("  without cards", *_result(without)),
-            (f"  {title}", *_result(using)),
-        ]
-        yield from aligned(rows, left=4)
-        for name in read:
-            yield f"    {plain(f'{name}: {self.tree.card(name).body}', width - 4)}"
-        if not read:
-            yield f"    {self._why_none(problem, using)}"
-
-    def unread_card(self, problem: Problem) -> str:
-        """Return which card fits a problem that left at ES and how to read it, if one fits."""
-        best, score = self._nearest(problem)
-        if best and score >= self.relevance.skip_threshold:
-            return f"{best} fits, and {SKIP_ES} would read it"
-        return ""
-
-    def _why_none(self, problem: Problem, solution: Solution) -> str:
-        if not solution.recalls:
-            hint = self.unread_card(problem)
-            left = "both ES attempts agree, so no card is read"
-            return f"{left}; {hint}" if hint else left
-        best, score = self._nearest(problem)
-        threshold = self.relevance.threshold
-        near = ""
-        if best and score >= 2 / 3 * threshold:
-            near = (
-                f" (nearest: {best} at {score:.2f}, shown from {threshold:.2f})"
-            )
-        return f"no card fits, so nothing changes{near}"
-
-    def _nearest(self, problem: Problem) -> tuple[str, float]:
-        scores = self.relevance.scores(problem.text)
-        return max(scores.items(), key=lambda item: item[1], default=("", 0.0))
+def side_by_side(
+    tree: EpistemicTree, problem: Problem, without: Solution, using: Solution
+) -> Iterator[str]:
+    """Yield a problem, its answers without and with a tree, and the cards that were read."""
+    width = max(columns(), 60)
+    expected = ""
+    if problem.answer is not None:
+        expected = f"  Expected: {problem.answer}"
+    yield from textwrap.wrap(plain(problem.text + expected), width)
+    read: dict[str, None] = {}
+    for recall in using.recalls:
+        read |= dict.fromkeys(recall.cards)
+    title = f"with {counted(len(read), 'card')}" if read else "with the tree"
+    rows = [
+        ("  without cards", *_result(without)),
+        (f"  {title}", *_result(using)),
+    ]
+    yield from aligned(rows, left=4)
+    for name in read:
+        yield f"    {plain(f'{name}: {tree.card(name).body}', width - 4)}"
+    if not using.recalls:
+        yield "    both ES attempts agree, so no card is read"
+    elif not read:
+        yield "    no card fits, so nothing changes"
 
 
 def colour_of(line: str) -> str:
@@ -436,10 +362,8 @@ def _result(solution: Solution) -> tuple[str, str, str]:
     """Return the answer, its verdict, and the attempts of the last tier that gave it."""
     answer = plain(solution.answer, 24) if solution.answer else "no answer"
     last = solution.tiers[-1]
-    votes = last.vote.leader.votes if last.vote.leader else 0
-    agreed = (
-        f"{votes} of {len(last.attempts)} attempts agree at {last.tier.name}"
-    )
-    if solution.exit is not last.tier.exit:
-        agreed = f"no agreement in {len(solution.attempts)} attempts"
+    agreed = f"no agreement in {len(solution.attempts)} attempts"
+    if solution.exit is last.tier.exit and last.vote.leader:
+        votes = f"{last.vote.leader.votes} of {len(last.attempts)}"
+        agreed = f"{votes} attempts agree at {last.tier.name}"
     return answer, verdict_of(solution), agreed

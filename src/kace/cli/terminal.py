@@ -176,6 +176,13 @@ class RunProgress:
         self.began = time.monotonic()
         self._live: Live | None = None
 
+    def begin(self, total: int) -> None:
+        """Count another run, from its beginning."""
+        self.total = total
+        self.done = 0
+        self.right = 0
+        self.labelled = 0
+
     def started(self, problem: Problem) -> None:
         """Do nothing: a problem has begun."""
 

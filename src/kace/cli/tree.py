@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,15 +43,13 @@ from kace.cards.tree import (
 )
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Commands, Options, takes
-from kace.cli.solve import SideBySide, colour_of
+from kace.cli.solve import colour_of, side_by_side
 from kace.cli.terminal import (
     RunProgress,
     aligned,
-    columns,
     decoded,
     json_of,
     note,
-    on_terminal,
     plain,
     print_lines,
     read_input,
@@ -103,12 +99,9 @@ def init(folder: Path, domains: str | None) -> None:
     given: tuple[Domain, ...] = ()
     if domains == "starter":
         given = starter_domains()
-    elif (
-        domains is not None
-    ):  # an exported tree names its domains too, hence the room
-        given = read_input(
-            domains, MAX_BYTES, lambda data: formats.read_domains(decoded(data))
-        )
+    elif domains is not None:
+        text = read_input(domains, MAX_BYTES, decoded)
+        given = formats.read_domains(text)
     TreeStore.create(folder, given, author=author())
     note(
         f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}"
@@ -118,31 +111,33 @@ def init(folder: Path, domains: str | None) -> None:
 @command.command("new-card")
 @TREE
 @click.option(
-    "--file", "-f", help="The card's text; '-' or a pipe is standard input."
+    "--file",
+    "-f",
+    default="-",
+    help="The card's text; '-' is standard input. In a terminal, a file that does not "
+    "exist opens in $EDITOR as a template.",
 )
-def new_card(tree: Path, file: str | None) -> None:
+def new_card(tree: Path, file: str) -> None:
     """Write a card: its name, when it helps, a rule, examples.
 
-    In a terminal, a template opens in $EDITOR. The rest has defaults: the card is
-    universal, of every domain, and experimental. See docs/quickstart.md.
+    The rest has defaults: the card is universal, of every domain, and experimental. See
+    docs/quickstart.md.
     """
     store = _open_store(tree)
-    template = None
-    if file is None and _interactive():
-        template = _draft_file(TEMPLATE, ".card.md")
-        _open_editor(template)
-    text = read_input(str(template or file or "-"), MAX_BYTES, decoded)
+    if file == "-" and _interactive():
+        file = "card.md"
+    if file != "-" and not Path(file).exists() and _interactive():
+        _edit_file(Path(file), TEMPLATE)
+    text = read_input(file, MAX_BYTES, decoded)
     try:
         card = read_text_card(text, f"written by {author()}")
     except KaceError as error:
-        again = f"kace tree new-card {tree} --file {template or 'FILE'}"
+        again = f"kace tree new-card {tree} --file {file}"
         raise KaceError(
             f"{error.message}; nothing was added",
             fix=f"{error.fix}; mend the text, then: {again}",
         ) from None
     store.apply(Add(card), author=author(), note="new card")
-    if template:
-        template.unlink()
     print(card.card_id)
     note(f'try it with: kace tree try {tree} "A PROBLEM" --answer N')
 
@@ -170,23 +165,17 @@ def try_card(
         for each in (config.model_copy(update={"tree": None}), config):
             work = asolve_config(asked, each, observer=progress)
             solutions.append(run_async(work, resumable=True))
-    side_by_side = SideBySide(cards, config.retrieval)
-    print_lines(side_by_side.lines(asked, *solutions), colour_of)
+    print_lines(side_by_side(cards, asked, *solutions), colour_of)
 
 
 @command.command()
 @TREE
-@click.argument("what", nargs=-1, metavar="[ID | cards | FILTER...]")
-@click.option(
-    "--search", help="List only cards that contain all of these words."
-)
+@click.argument("what", nargs=-1, metavar="[ID | cards | PLACE...]")
 @takes("json")
-def show(
-    options: Options, tree: Path, what: tuple[str, ...], search: str | None
-) -> None:
+def show(options: Options, tree: Path, what: tuple[str, ...]) -> None:
     """Draw the tree, show one card with its history, or list cards.
 
-    kace tree show TREE geometry hard. FILTER is a domain, a difficulty or a status.
+    kace tree show TREE geometry hard. PLACE is a domain, a difficulty or a status.
     Listed as JSON, cards have the form that `kace tree add` reads.
     """
     store = TreeStore.open(tree) if tree.is_dir() else None
@@ -194,8 +183,8 @@ def show(
     if what and (what[0] in found or what[0].isupper()):
         card = found.card(what[0])
         options.show(card_line(card), _card_lines(card, store))
-    elif what or search is not None:
-        print_lines(_list_cards(found, what, search or "", options.as_json))
+    elif what:
+        print_lines(_list_cards(found, what, options.as_json))
     else:
         figures = _figures(tree, found, store)
         options.show(figures, _drawing(figures))
@@ -216,15 +205,15 @@ def add(tree: Path, file: str, why: str) -> None:
     store = _open_store(tree)
     before = store.load()
     bundle = read_input(file, MAX_BYTES, formats.read_exchange)
-    new = [
-        each for each in bundle.domains if each.name not in before.domain_names
-    ]
-    base = before.with_domains((*before.domains, *new))
+    new = []
     for domain in bundle.domains:
-        if domain not in base.domains:
+        if domain.name not in before.domain_names:
+            new.append(domain)
+        elif domain not in before.domains:
             note(
                 f"domain {domain.name} keeps its description here; the file's differs"
             )
+    base = before.with_domains((*before.domains, *new))
     fitting, refused = formats.select_new(base, bundle)
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
@@ -286,26 +275,25 @@ def edit(
             "a card is replaced, moved or deprecated, one at a time",
             fix="run kace tree edit for each",
         )
-    if deprecate and not why.strip():
-        raise UsageError(
-            "a card is deprecated for a reason", fix="say why with --note"
-        )
     change: Change
     if deprecate:
+        if not why.strip():
+            raise UsageError(
+                "a card is deprecated for a reason", fix="say why with --note"
+            )
         change = Deprecate(card_id)
     elif moved:
         kind = Difficulty(difficulty) if difficulty else card.difficulty_tag
         names = card.domain_tags
         if domains is not None:
-            parts = [name.strip() for name in domains.split(",")]
-            names = tuple(name for name in parts if name)
+            names = tuple(domains.replace(",", " ").split())
         change = Relocate(card_id, kind, names)
-    elif file is None:
-        change = Edit(_edit_text(card))
     else:
-        change = Edit(
-            read_input(file, MAX_BYTES, lambda data: _new_card(card, data))
-        )
+        if file is None:
+            file = f"{card_id}.txt"
+            _edit_file(Path(file), card.payload + "\n")
+        text = read_input(file, MAX_BYTES, decoded)
+        change = Edit(_new_card(card, text))
     after = store.apply(change, author=author(), note=_flat(why))
     _print_diff(diffs.diff(before, after))
 
@@ -313,20 +301,14 @@ def edit(
 @command.command()
 @TREE
 @click.argument("card", required=False, metavar="[ID]")
-@click.option(
-    "--limit", type=click.IntRange(min=1), help="Only the newest N changes."
-)
 @takes("json")
-def log(
-    options: Options, tree: Path, card: str | None, limit: int | None
-) -> None:
+def log(options: Options, tree: Path, card: str | None) -> None:
     """List the changes of a tree, or of one card, newest first.
 
     As JSON, each change has the cards before and after.
     """
     entries = _changes_of(_open_store(tree), card)
-    entries.reverse()
-    for entry in entries[:limit]:
+    for entry in reversed(entries):
         options.show(entry.model_dump_json(), [_entry_row(entry)])
     if card is not None and not entries:
         raise UsageError(
@@ -338,8 +320,7 @@ def log(
 @command.command()
 @TREE
 @click.argument("other")
-@takes("json")
-def diff(options: Options, tree: Path, other: str) -> None:
+def diff(tree: Path, other: str) -> None:
     """Show what changed between two trees, or since a generation.
 
     kace tree diff A B, kace tree diff A 3.
@@ -349,17 +330,7 @@ def diff(options: Options, tree: Path, other: str) -> None:
         changes = diffs.diff(store.at(int(other)), store.load())
     else:
         changes = diffs.diff(open_tree(tree), open_tree(tree_path(other)))
-    if not options.as_json:
-        _print_diff(changes)
-        return
-    record: dict[str, object] = {}
-    for kind in ("added", "edited", "relocated", "deprecated", "removed"):
-        cards = [
-            getattr(each, "after", each) for each in getattr(changes, kind)
-        ]
-        record[kind] = [card.card_id for card in cards]
-    record["domains_changed"] = changes.domains_before != changes.domains_after
-    print(json_of(record))
+    _print_diff(changes)
 
 
 @command.command()
@@ -391,35 +362,22 @@ def freeze(tree: Path, why: str) -> None:
 @NOTE
 def thaw(tree: Path, why: str) -> None:
     """Allow changes again."""
-    store = _open_store(tree)
-    frozen = store.frozen_hash
-    store.thaw(author=author(), note=_flat(why))
-    note(f"{tree} can be changed again" if frozen else f"{tree} was not frozen")
+    _open_store(tree).thaw(author=author(), note=_flat(why))
+    note(f"{tree} can be changed")
 
 
 @command.command()
 @TREE
-@takes("json")
-def verify(options: Options, tree: Path) -> None:
+def verify(tree: Path) -> None:
     """Check cards, journal and frozen hash. Exit 1 with the list of problems."""
-    if not tree.exists():
-        raise UsageError(
-            f"{tree}: no such file or directory",
-            fix="name a tree's directory or a JSON file of cards",
-        )
-    problems: Sequence[str] = []
-    if tree.is_dir():
-        problems = TreeStore.open(tree).verify()
-    else:
-        try:
-            open_tree(tree)
-        except KaceError as error:
-            problems = [str(error)]
-    options.show(problems, map(plain, problems))
+    if not tree.is_dir():
+        open_tree(tree)
+        return
+    problems = TreeStore.open(tree).verify()
+    print_lines(map(plain, problems))
+    note(f"{tree}: {counted(len(problems), 'problem')}")
     if problems:
-        note(f"kace: {counted(len(problems), 'problem')} in {tree}")
         sys.exit(1)
-    note(f"{tree}: no problem found")
 
 
 @command.command()
@@ -468,18 +426,17 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-# Editing
-
-
 def _interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _new_card(card: Card, data: bytes) -> Card:
+def _new_card(card: Card, text: str) -> Card:
     """Return the card that a file holds, or the card with the text that it holds."""
-    if not data.lstrip().startswith(b"{"):
-        return card.with_payload(decoded(data).rstrip("\n"))
-    after = read_card(data)
+    if not text.lstrip().startswith("{"):
+        payload = text.rstrip("\n")
+        unchanged = payload == card.payload.rstrip("\n")
+        return card if unchanged else card.with_payload(payload)
+    after = read_card(text.encode())
     if after.card_id != card.card_id:
         raise UsageError(
             f"the file holds {after.card_id}, not {card.card_id}",
@@ -488,46 +445,21 @@ def _new_card(card: Card, data: bytes) -> Card:
     return after
 
 
-def _edit_text(card: Card) -> Card:
-    """Let the user edit a card's text. A text that breaks a rule is kept for another try."""
+def _edit_file(path: Path, text: str) -> None:
+    """Open a file in $EDITOR, with this text if it is new. It stays where it is."""
     if not _interactive():
         raise UsageError(
             "nothing to edit with",
             fix="name a FILE with the card or its text, or run it in a terminal",
         )
-    draft = _draft_file(card.payload + "\n", f".{card.card_id}.txt")
-    _open_editor(draft)
+    if not path.exists():
+        write_atomic(path, text)
     try:
-        text = read_input(str(draft), MAX_BYTES, decoded).rstrip("\n")
-        unchanged = text == card.payload.rstrip("\n")
-        after = card.with_payload(card.payload if unchanged else text)
-    except KaceError as error:
-        again = f"kace tree edit TREE {card.card_id} {draft}"
-        raise UsageError(
-            f"{error.message}; nothing changed",
-            fix=f"{error.fix}; your text is kept: {again}",
-        ) from None
-    draft.unlink()
-    return after
-
-
-def _draft_file(text: str, suffix: str) -> Path:
-    with tempfile.NamedTemporaryFile(
-        "w", suffix=suffix, encoding="utf-8", delete=False
-    ) as draft:
-        draft.write(text)
-    return Path(draft.name)
-
-
-def _open_editor(draft: Path) -> None:
-    """Let the user edit a file, which is kept whatever happens."""
-    command = '${VISUAL:-${EDITOR:-vi}} "$1"'
-    done = subprocess.run(["sh", "-c", command, "sh", str(draft)], check=False)
-    if done.returncode:
+        click.edit(filename=str(path))
+    except click.ClickException as error:
         raise KaceError(
-            f"the editor ended with {done.returncode}; nothing changed",
-            fix=f"set EDITOR, or name a FILE; your text is in {draft}",
-        )
+            error.message, fix=f"set EDITOR, or name a FILE; see {path}"
+        ) from None
 
 
 # Showing
@@ -542,29 +474,28 @@ def _figures(
         from kace.learning.calibrate import thresholds_of
 
         gate = thresholds_of(path)
-    status = Counter(card.status for card in tree)
-    domains = [_domain_row(tree, domain.name) for domain in tree.domains]
+    status = Counter(card.status.value for card in tree)
+    names = (*tree.domain_names, UNIVERSAL)
     return {
         "name": _name_of(path),
         "cards": len(tree),
         "tokens": sum(map(estimate, tree.shown)),
-        "status": {kind.value: status[kind] for kind in Status},
+        "status": {kind.value: status[kind.value] for kind in Status},
         "generation": store.generation if store else None,
         "frozen": frozen_hash_of(path),
         "hash": tree.content_hash(),
         "gate": gate,
-        "domains": [*domains, _domain_row(tree, UNIVERSAL)],
+        "domains": [_domain_row(tree, name) for name in names],
     }
 
 
 def _domain_row(tree: EpistemicTree, name: str) -> dict[str, Any]:
     """Return the cards of a domain by difficulty, and the tokens that tiers read there."""
-    row: dict[str, Any] = {"name": name}
     cards = [card for card in tree if name in card.domain_tags]
-    counts = Counter(card.difficulty_tag for card in cards)
-    for kind in Difficulty:
-        row[kind.value] = counts[kind]
+    counts = Counter(card.difficulty_tag.value for card in cards)
     domains = () if name == UNIVERSAL else (name,)
+    row: dict[str, Any] = {"name": name}
+    row |= {kind.value: counts[kind.value] for kind in Difficulty}
     for tier in ("MS", "HS"):
         row[f"{tier} reads"] = sum(map(estimate, tree.project(tier, domains)))
     return row
@@ -577,9 +508,7 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
     history = f"generation {figures['generation']}"
     if figures["generation"] is None:
         history = "a file, without history"
-    yield f"cards        {figures['cards']:,}" + (
-        f" ({status})" if status else ""
-    )
+    yield f"cards        {figures['cards']:,} ({status or 'none'})"
     yield f"tokens       ~{figures['tokens']:,} (~ is an estimate: characters over four)"
     yield f"history      {history}"
     yield f"frozen       {figures['frozen'] or 'no'}"
@@ -599,61 +528,47 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _list_cards(
-    tree: EpistemicTree, filters: Sequence[str], search: str, as_json: bool
+    tree: EpistemicTree, places: Sequence[str], as_json: bool
 ) -> Iterator[str]:
-    """Yield the cards of some places that contain some words, one per line."""
-    known = dict.fromkeys((*tree.domain_names, UNIVERSAL, *Difficulty, *Status))
-    wanted = set(filters) - {"cards"}
-    for word in filters:
-        if word in wanted and word not in known:
-            raise UsageError(
-                f"the tree has no card and no place '{word[:40]}'",
-                fix=f"choose one of {', '.join(known)}, or cards",
-            )
-    words = search.casefold().split()
+    """Yield the cards that are in all of some places, one per line."""
+    known = (*tree.domain_names, UNIVERSAL, *Difficulty, *Status)
+    wanted = set(places) - {"cards"}
+    unknown = wanted.difference(known)
+    if unknown:
+        raise UsageError(
+            f"the tree has no card and no place '{min(unknown)[:40]}'",
+            fix=f"choose one of {', '.join(dict.fromkeys(known))}, or cards",
+        )
     count = 0
     for card in tree:
-        places = {
-            *card.domain_tags,
-            card.difficulty_tag.value,
-            card.status.value,
-        }
-        text = _searched_text(card)
-        if wanted <= places and all(word in text for word in words):
+        kind = card.difficulty_tag.value
+        if wanted <= {*card.domain_tags, kind, card.status.value}:
             count += 1
-            yield json_of(card_line(card)) if as_json else _list_line(card)
+            triggers = "; ".join(card.triggers)
+            place = f"{kind}/{'+'.join(card.domain_tags)}"
+            line = f"{card.card_id}  {place}  {card.status.value}  "
+            yield (
+                json_of(card_line(card))
+                if as_json
+                else line + plain(triggers, 200)
+            )
     note(f"{count} of {len(tree)} cards")
-
-
-def _searched_text(card: Card) -> str:
-    parts = [card.card_id, card.payload, *card.routing_conditions]
-    return "\n".join([*parts, *card.wordings, *card.domain_tags]).casefold()
-
-
-def _list_line(card: Card) -> str:
-    """Return a card on one line; in a terminal cut to its width, never inside the id."""
-    place = f"{card.difficulty_tag.value}/{'+'.join(card.domain_tags)}"
-    triggers = "; ".join(plain(trigger, 200) for trigger in card.triggers)
-    line = f"{card.card_id}  {place}  {card.status.value}  {triggers}"
-    width = max(columns(), len(card.card_id) + 1)
-    if on_terminal() and len(line) > width:
-        return line[: width - 1] + "…"
-    return line
 
 
 def _card_lines(card: Card, store: TreeStore | None) -> Iterator[str]:
     """Yield the whole card, with its history if there is one."""
     record = card.provenance
-    place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
-    uses = (
-        f"{record.n_uses} uses, {record.n_wins} wins, {record.n_losses} losses"
-    )
     facts = [
-        ("place", place),
+        (
+            "place",
+            f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}",
+        ),
         ("status", card.status.value),
         ("tokens", f"~{estimate(card):,} (estimate)"),
-        ("helpfulness", f"{card.helpfulness_score:g}"),
-        ("record", uses),
+        (
+            "record",
+            f"{record.n_uses} uses, {record.n_wins} wins, {record.n_losses} losses",
+        ),
         ("lift", record.validated_lift or "not measured"),
         (
             "source",
@@ -692,15 +607,11 @@ def _entry_row(entry: JournalEntry) -> str:
     cards = ", ".join(names[:3])
     if len(names) > 3:
         cards += f" and {len(names) - 3} more"
-    parts = (
-        f"{entry.generation:>5}",
-        entry.time[:16].replace("T", " "),
-        plain(entry.author, 20),
-        f"{entry.kind:9}",
-        cards,
-        plain(entry.note, 200),
-    )
-    return "  ".join(part for part in parts if part).rstrip()
+    time = entry.time[:16].replace("T", " ")
+    who = plain(entry.author, 20)
+    why = plain(entry.note, 200)
+    row = f"{entry.generation:>5}  {time}  {who}  {entry.kind:9}  {cards}"
+    return f"{row}  {why}".rstrip()
 
 
 def _print_diff(changes: diffs.TreeDiff) -> None:
