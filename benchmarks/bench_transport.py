@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.http import OpenAIModel
-from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.limits import Limited
 
 PEERS = Path(__file__).resolve().parent / "peers"
 ATTEMPTS, CONNECTIONS, SECONDS = 5, 64, 0.05
@@ -105,7 +105,7 @@ Caller = tuple[Callable[[int, int], Awaitable[object]], Callable[[], Awaitable[N
 
 async def _ours(url: str) -> Caller:
     remote = OpenAIModel("m", base_url=url, api_key=None, timeout=60.0, name="openai/m")
-    model = Limited(remote, AdaptiveLimiter(CONNECTIONS, fixed=True), RetryPolicy())
+    model = Limited(remote, CONNECTIONS)
 
     async def call(problem: int, attempt: int) -> object:
         key = AttemptKey(str(problem), 0, "ES", attempt)

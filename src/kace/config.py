@@ -289,7 +289,7 @@ class Config(BaseModel):
     problem_texts: bool = Field(default=True, exclude=True)
     # If HS fails, the teacher gathers what its attempts agree on, to finish from.
     synthesis: bool = False
-    # Left out, it adapts to the provider.
+    # Calls under way at once; left out, 64.
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
     # Seconds for one call, all its retries included.
     timeout: Annotated[float, Field(gt=0)] = 600.0

@@ -19,7 +19,7 @@ from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 from kace.models.budget import Ledger, Metered, worst_cost
 from kace.models.cache import Cached, CallStore
 from kace.models.http import OpenAIModel
-from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.limits import Limited
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, completion, error, says
 
@@ -73,8 +73,7 @@ def spent(script: list[Answer] | Callable[[Seen], Answer], caps: Caps, calls: in
     async def work(url: str) -> tuple[Ledger, int]:
         ledger, capped = Ledger(caps, {"openai/m": PRICE}), 0
         model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
-        policy = RetryPolicy(attempts=4, base=0.001, cap=0.002, deadline=60.0, patience=1e9)
-        metered = Metered(Limited(model, AdaptiveLimiter(4, fixed=True), policy), ledger, "solver")
+        metered = Metered(Limited(model, 4, base=0.001, deadline=60.0), ledger, "solver")
 
         async def one(index: int) -> None:
             nonlocal capped
@@ -165,7 +164,7 @@ def test_a_bill_within_a_bill_counts_every_request_too() -> None:
     async def work(url: str) -> tuple[Ledger, Ledger]:
         whole, bill = Ledger(), Ledger(Caps(calls=2))
         model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
-        limited = Limited(model, AdaptiveLimiter(4, fixed=True), RetryPolicy(base=0.001))
+        limited = Limited(model, 4, base=0.001)
         with pytest.raises(BudgetExceeded):
             await Metered(Metered(limited, whole, "solver"), bill, "solver").complete(request(0))
         with pytest.raises(ModelError):

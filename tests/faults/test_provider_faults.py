@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import time
 import tracemalloc
-import zlib
 from dataclasses import replace
 
 import pytest
@@ -16,12 +15,11 @@ from kace.errors import KaceError
 from kace.ladder.record import Attempt, Outcome
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, Usage, chat
 from kace.models.http import MAX_BODY, OpenAIModel
-from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.limits import TRIES, Limited
 from tests.models.chat_server import JSON, Answer, ChatServer, completion, error, says
 
 LONG, SHORT = 20.0, 0.5
 """Seconds for a call that should end by itself, and for one that should be ended."""
-TRIES = 3
 KEY = AttemptKey("p", 0, "ES", 0)
 REQUEST = Request(chat("s", "u"), Sampling(0.6, 100, 1), KEY)
 GOOD = says(r"\boxed{4}")
@@ -30,8 +28,7 @@ HTML = {"content-type": "text/html"}
 
 def opened(url, *, api_key="sk-canary-11112222", workers=8, deadline=LONG):
     model = OpenAIModel("m", base_url=url, api_key=api_key, timeout=deadline, name="openai/m")
-    policy = RetryPolicy(attempts=TRIES, base=0.01, cap=0.02, deadline=deadline)
-    return Limited(model, AdaptiveLimiter(workers, fixed=True), policy)
+    return Limited(model, workers, base=0.01, deadline=deadline)
 
 
 async def attempt(model):
@@ -161,22 +158,10 @@ def test_a_refusal_is_an_outcome_and_is_not_asked_for_again():
     assert (result.outcome, requests, result.usage.output) == (Outcome.REFUSED, 1, 7)
 
 
-GZIP = {**JSON, "content-encoding": "gzip"}
-ZEROS = gzip.compress(bytes(1_000_000_000), 9)
-
-
-def unended_gzip():
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    return packer.compress(b" " * 200_000_000) + packer.flush(zlib.Z_SYNC_FLUSH)
-
-
 BOTTOMLESS = {
     "huge reply": says("x" * MAX_BODY),
     "huge error": Answer(b"x" * (MAX_BODY + 1), status=500),
     "never-ending stream": Answer(b" " * 100_000, endless=True),
-    "compression bomb": Answer(gzip.compress(bytes(MAX_BODY + 1)), headers=GZIP),
-    "a gigabyte in one megabyte": Answer(ZEROS, headers=GZIP),
-    "packed, and never ended": Answer(unended_gzip(), headers=GZIP),
 }
 
 
@@ -192,18 +177,12 @@ def test_a_bottomless_body_is_cut_off_and_not_asked_for_again(fault):
     assert "the reply is larger than 32 MB" in result.detail
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Answer(gzip.compress(ZEROS), headers={**JSON, "content-encoding": "gzip, gzip"}),
-        Answer(zlib.compress(bytes(200_000_000)), headers={**JSON, "content-encoding": "deflate"}),
-    ],
-    ids=["packed twice", "another packing"],
-)
-def test_a_packing_that_was_not_asked_for_is_not_unpacked(answer):
-    result, requests = always(answer)
+@pytest.mark.parametrize("coding", ["gzip", "GZIP, gzip", "deflate", "br"])
+def test_a_compressed_reply_is_not_unpacked(coding):
+    bomb = Answer(gzip.compress(bytes(50_000_000), 9), headers={**JSON, "content-encoding": coding})
+    result, requests = always(bomb)
     assert (result.outcome, requests) == (Outcome.PROVIDER_ERROR, TRIES)
-    assert "compressed as" in result.detail
+    assert "compressed" in result.detail
 
 
 STALLED = {

@@ -23,15 +23,19 @@ def die(*_: object) -> None:
 
 def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -> None:
     when, _, what = step.partition(" ")
-    note, put = Spool.note, CallStore.put
+    put = CallStore.put
     kept: list[object] = []
 
-    def killed_note(self: Spool, batch: Any, event: str, **more: object) -> None:
-        if event == what and when == "before":
-            die()
-        note(self, batch, event, **more)
-        if event == what and when == "after":
-            die()
+    def killed(step: str, method: Any) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            if what == step and when == "before":
+                die()
+            found = method(*args, **more)
+            if what == step and when == "after":
+                die()
+            return found
+
+        return call
 
     def killed_put(self: CallStore, record: Any) -> None:
         put(self, record)
@@ -39,7 +43,9 @@ def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -
         if what == "calls" and len(kept) == int(when):
             die()
 
-    Spool.note, CallStore.put = killed_note, killed_put  # type: ignore[method-assign]
+    for name in ("note", "close_batches", "collect", "tidy"):
+        setattr(Spool, name, killed(name, getattr(Spool, name)))
+    CallStore.put = killed_put  # type: ignore[method-assign]
     desk = Desk(Path(run), url, kind)
     if work == "climb":
         for solution in desk.solve_on_ladder(int(count)):

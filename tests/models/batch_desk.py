@@ -13,11 +13,11 @@ from kace.errors import KaceError
 from kace.ladder.ladder import Kit
 from kace.ladder.record import Solution
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
-from kace.models.batch import Batched, BatchEvent, Pace, open_jobs
+from kace.models.batch import Batched, Pace, open_jobs
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
 from kace.models.http import AnthropicModel, OpenAIModel
-from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+from kace.models.limits import Limited
 from kace.problems import Problem
 from kace.runs.run import Run, climb_with
 from tests.models.batch_server import KEY
@@ -40,7 +40,7 @@ class Desk:
         self.ledger = Ledger(prices={f"{kind}/m": Price(10.0, 100.0)})
 
     def open(self, calls: CallStore) -> Cached:
-        model = Limited(self.make(), AdaptiveLimiter(), RetryPolicy(base=0.01, deadline=30))
+        model = Limited(self.make(), base=0.01, deadline=30)
         batched = Batched(model, open_jobs(model), calls, ledger=self.ledger, **self.options)
         return Cached(Metered(batched, self.ledger, "solver"), calls)
 
@@ -79,10 +79,6 @@ class Desk:
                 await cached.aclose()
 
         return asyncio.run(work())
-
-    def events(self) -> list[BatchEvent]:
-        lines = (self.folder / "batches.jsonl").read_text().splitlines()
-        return [BatchEvent.model_validate_json(line) for line in lines]
 
     def left(self) -> list[str]:
         return sorted(path.suffix for path in (self.folder / "batches").glob("*"))

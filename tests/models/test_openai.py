@@ -1,6 +1,7 @@
 """The client against a real server on a socket: what is sent, what is read, what each answer means."""
 
 import asyncio
+import gzip
 import json
 import logging
 from dataclasses import replace
@@ -201,8 +202,6 @@ def test_a_passing_fault_is_transient(status):
         ({}, None),
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
-        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-3"}, None),
@@ -210,7 +209,6 @@ def test_a_passing_fault_is_transient(status):
         ({"retry-after": "Wed, 99 Oct 2026 07:28:00 GMT"}, None),
         ({"retry-after": "Wed, 21 Oct 99999999999 07:28:00 GMT"}, None),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 +99999999999999999999"}, None),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -2359"}, None),
         ({"retry-after": "1e308"}, 1e9),
     ],
 )
@@ -423,11 +421,10 @@ def test_cancelled_calls_leave_the_connections_usable():
         assert asyncio.run(calls()) == ["4"] * 3
 
 
-def test_a_compressed_reply_is_read():
-    import gzip
-
-    reply = answered(Answer(gzip.compress(says("4").body), headers={**JSON, "content-encoding": "gzip"}))
-    assert reply.text == "4"
+def test_a_compressed_reply_is_refused_unread():
+    packed = Answer(gzip.compress(says("4").body), headers={**JSON, "content-encoding": "gzip"})
+    assert "compressed" in str(answered(packed))
+    assert answered(replace(says("4"), headers={**JSON, "content-encoding": "identity"})).text == "4"
 
 
 def test_the_service_tier_is_asked_for_and_flex_may_take_longer():

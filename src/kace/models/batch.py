@@ -2,12 +2,12 @@
 
 A request waits for the batch that holds it, whichever process submitted that batch. The
 same command, from another shell or on another day, collects what is finished and submits
-only what is missing. `Batched` is the model, `Jobs` the two APIs, `Spool` the state on
-disk, with which a kill at any instant loses nothing and submits nothing twice:
+only what is missing. `Batched` is the model, `Jobs` the two APIs, `Spool` the files of
+each batch, with which a kill at any instant loses nothing and submits nothing twice:
 
-    RUN/batches.jsonl    a line before a batch is submitted, one after, one at its end
-    RUN/batches/TAG.in   the requests of a batch, until its results are here
-    RUN/batches/TAG.out  its results, until the replies in them are kept calls
+    RUN/batches/TAG.in    the requests, as they are submitted
+    RUN/batches/TAG.json  written before the batch is submitted, and again with its job
+    RUN/batches/TAG.out   the results, until the replies in them are kept calls
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import json
 import logging
 import re
 import secrets
-import time
 from abc import ABC, abstractmethod
-from array import array
 from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
@@ -30,16 +28,14 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, ClassVar, Literal, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
 from urllib.parse import quote
 
 import aiohttp
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from kace.errors import (
     KaceError,
@@ -49,10 +45,10 @@ from kace.errors import (
     without_secrets,
 )
 from kace.files import (
-    LineLog,
     Unreadable,
     inside,
     open_plain,
+    read_plain,
     sync,
     whole_lines,
     write_atomic,
@@ -82,7 +78,6 @@ from kace.words import counted
 
 log = logging.getLogger(__name__)
 
-DAY = 86_400.0  # in which a provider ends a job
 TRIES = 3  # of a request in batches, before its attempt fails
 LATER = "run the same command later: nothing that was submitted is lost"
 
@@ -96,9 +91,8 @@ class Unfinished(Transient):
 
     def __init__(self, message: str, *, rephrase: bool = False) -> None:
         super().__init__(message)
-        self.rephrase = (
-            rephrase  # whether to batch it again, without some parameter
-        )
+        # Whether to batch it again, without some parameter.
+        self.rephrase = rephrase
 
 
 # The model
@@ -109,12 +103,10 @@ class Pace:
     """Times in seconds."""
 
     quiet: float = 2.0  # without a new request, after which a batch is closed
-    first: float = 1.0  # between the first two looks at the jobs
+    first: float = 1.0  # between the first two looks at a job
     longest: float = 60.0  # between two looks
     settle: float = 5.0  # until a new job is surely listed
-    report: float = 600.0  # between two progress lines while nothing happens
     patience: float = 3600.0  # with a provider that cannot be reached
-    overdue: float = 7200.0  # after the day in which a job should end
 
 
 class Batched(Wrapper):
@@ -145,10 +137,9 @@ class Batched(Wrapper):
             defaultdict(list)
         )
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gathering = False
         self._arrived = 0
+        self._gathering = False
         self._resumed = False
-        self._reported = time.monotonic()
         # One at a time, so that at most one job of an untagged API is unknown.
         self._submitting = asyncio.Lock()
         self._foreign: set[str] = set()  # jobs known to be of others
@@ -175,7 +166,7 @@ class Batched(Wrapper):
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self._spool.close()
+        self._spool.tidy()
         await self._jobs.aclose()
         await super().aclose()
 
@@ -197,34 +188,29 @@ class Batched(Wrapper):
             await turn
         return spool.take(head)
 
-    def _release(
-        self, heads: Iterable[int], error: Exception | None = None
-    ) -> None:
-        """Let waiting requests continue, or fail with an error."""
-        turns = []
+    def _release(self, heads: Iterable[int]) -> None:
+        """Let waiting requests continue, or fail if something is broken."""
         for head in heads:
-            turns += self._waiting.pop(head, [])
-        for turn in turns:
-            if turn.done():
-                continue
-            if error:
-                turn.set_exception(error)
-            else:
-                turn.set_result(None)
+            for turn in self._waiting.pop(head, []):
+                if turn.done():
+                    continue
+                if self._broken:
+                    turn.set_exception(self._broken)
+                else:
+                    turn.set_result(None)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a task. Its error is that of every request that waits."""
+
         async def run() -> None:
             try:
                 await work
-            except KaceError as error:
-                self._broken = error
             except (ModelError, OSError) as error:
                 self._broken = KaceError(str(error), fix=LATER)
             except Exception as error:
                 self._broken = error
-            else:
-                return
-            self._release(list(self._waiting), self._broken)
+            if self._broken:
+                self._release(list(self._waiting))
 
         task = asyncio.create_task(run())
         self._tasks.add(task)
@@ -245,140 +231,92 @@ class Batched(Wrapper):
         self._gathering = False
         for batch in self._spool.close_batches():
             self._start(self._run(batch))
-        self._check_hasty()
+        self._stop_hasty()
 
-    def _check_hasty(self) -> None:
-        """Stop, if not to wait, once everything is submitted and was looked at."""
+    def _stop_hasty(self) -> None:
+        """Raise `Submitted` if not to wait, once every job was looked at."""
         if self._wait or self._gathering or not self._waiting:
             return
-        for batch in self._spool.open:
-            if (
-                not batch.status.id or batch.status.outcome
-            ):  # collected just now
-                return
-        fix = "run the same command later: it collects what is finished"
-        raise Submitted(self.progress(), fix=fix)
+        jobs = [batch.status for batch in self._spool.open]
+        if all(status and not status.outcome for status in jobs):
+            fix = "run the same command later: it collects what is finished"
+            raise Submitted(self.progress(), fix=fix)
 
     async def _run(self, batch: RequestBatch) -> None:
         """Submit a batch if needed, wait for its job, and collect the results."""
         if batch.uncertain and not await self._find(batch):
-            self._release(self._spool.drop(batch, "never submitted"))
+            self._release(self._spool.drop(batch))
             return
-        while True:
+        while batch in self._spool.open:
             if not batch.job:
                 await self._submit(batch)
             status = await self._poll(batch)
-            if status.no_room:
-                self._foreign.add(batch.job)
-                batch.job = ""
-                await self._wait_for_room(batch, status.outcome)
-            elif status.refused:
-                job = batch.job
-                self._release(self._spool.drop(batch, status.outcome))
-                what = f"{job} is refused: {status.outcome}"
-                raise KaceError(what, fix="change what it names")
-            elif await self._collect(batch, status):
-                return
+            if status.refused:
+                self._spool.drop(batch)
+                what = f"{batch.job} is refused: {status.outcome}"
+                fix = (
+                    "change what it names; if the queue is full, run the same "
+                    "command later, or send less with --set batch_size=N"
+                )
+                raise KaceError(what, fix=fix)
+            await self._collect(batch, status)
 
     async def _submit(self, batch: RequestBatch) -> None:
         """Submit a batch. If the outcome is unknown, look the job up in the list."""
         spool = self._spool
-        wait = self._pace.first
         async with self._submitting:
             batch.since = await self._retry(self._jobs.find_newest)
-            spool.note(
-                batch,
-                "gathered",
-                model=self.identity,
-                requests=batch.requests,
-                since=batch.since,
-            )
-            while not batch.job:
+            spool.note(batch)
+
+            async def submit() -> None:
+                if batch.uncertain and await self._find(batch):
+                    return
+                file = spool.path(batch, "in")
                 try:
-                    file = spool.requests_of(batch)
                     batch.job = await self._jobs.submit(file, batch.tag)
-                    batch.began = time.time()
-                    spool.note(batch, "submitted", job=batch.job)
-                except RateLimited as error:
-                    await self._wait_for_room(
-                        batch, error.message, error.retry_after
-                    )
-                except Transient as error:
-                    warning = "batch: %s; looking whether it was submitted"
-                    log.warning(warning, error.message)
-                    await asyncio.sleep(wait)
-                    wait = min(self._pace.longest, 2 * wait)
-                    await self._find(batch)
                 except (ModelError, KaceError) as error:
-                    self._release(spool.drop(batch, str(error)))
+                    lost = isinstance(error, Transient) and error.sent
+                    batch.uncertain = lost
                     raise
-        what = counted(batch.requests, "request")
-        log.warning(
-            "batch: %s submitted as %s%s", what, batch.job, self._spent()
-        )
+
+            try:
+                await self._retry(submit)
+            except (ModelError, KaceError):
+                if not batch.uncertain:
+                    spool.drop(batch)
+                raise
+            spool.note(batch)
+        requests = counted(batch.requests, "request")
+        log.warning("batch: %s submitted as %s", requests, batch.job)
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted."""
-        for wait in (
-            0.0,
-            self._pace.settle,
-        ):  # a new job may not be listed at once
+        known = self._foreign | {other.job for other in self._spool.open}
+        for wait in (0.0, self._pace.settle):  # it may not be listed at once
             await asyncio.sleep(wait)
-            find = partial(
-                self._jobs.find, batch.tag, batch.requests, batch.since
-            )
-            known = self._foreign | {
-                other.job for other in self._spool.batches()
-            }
-            for job in await self._retry(find):
-                if job in known:
-                    continue
-                batch.job = job
-                batch.sure = self._jobs.TAGGED
-                if batch.sure:
-                    self._spool.note(batch, "submitted", job=job)
-                return True
+            for job in await self._retry(lambda: self._jobs.find(batch)):
+                if job not in known:
+                    batch.job = job
+                    return True
         return False
-
-    async def _wait_for_room(
-        self, batch: RequestBatch, why: str, wait: float | None = None
-    ) -> None:
-        """Pause until a batch may find room at its provider."""
-        warning = (
-            "batch: %s wait for room, smaller ones with --set batch_size=N (%s)"
-        )
-        log.warning(warning, counted(batch.requests, "request"), why)
-        if time.time() - batch.began > DAY + self._pace.overdue:
-            what = f"for a day there was no room for a batch: {why}"
-            raise KaceError(what, fix=LATER)
-        if not self._wait:
-            raise Submitted(self.progress(), fix=LATER)
-        await asyncio.sleep(min(DAY, max(wait or 0.0, self._pace.longest)))
 
     async def _poll(self, batch: RequestBatch) -> JobStatus:
         """Return the status of a job once it has ended."""
         delay = self._pace.first
         while True:
-            status = await self._retry(partial(self._jobs.status, batch.job))
+            status = await self._retry(lambda: self._jobs.status(batch.job))
             batch.status = status
             if status.outcome:
                 return status
-            if time.time() > batch.ends + self._pace.overdue:
-                hours = (time.time() - batch.began) / 3600
-                what = f"{batch.job} has not ended {hours:.0f} h after it was submitted"
-                fix = "cancel it at its provider, then run the same command"
-                raise KaceError(what, fix=fix)
-            self._check_hasty()
-            if time.monotonic() - self._reported > self._pace.report:
-                self._reported = time.monotonic()
-                log.warning("batch: %s", self.progress())
+            self._stop_hasty()
+            log.info("batch: %s", self.progress())
             await asyncio.sleep(delay)
             delay = min(self._pace.longest, 1.5 * delay)
 
-    async def _collect(self, batch: RequestBatch, status: JobStatus) -> bool:
-        """Fetch the results of a job; return whether they are those of the batch."""
+    async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
+        """Fetch the results of a job; keep them if they are those of the batch."""
         spool = self._spool
-        part = spool.part_of(batch)
+        part = spool.path(batch, "part")
         part.unlink(missing_ok=True)
         with part.open("xb") as file:
 
@@ -390,81 +328,74 @@ class Batched(Wrapper):
             await self._retry(fetch)
             file.flush()
             sync(file.fileno())
-        if not batch.sure and not spool.owns_results(batch):
+        if not spool.owns_part(batch):  # an untagged job of somebody else
             self._foreign.add(batch.job)
             batch.job = ""
             if not await self._find(batch):
-                self._release(spool.drop(batch, "never submitted"))
-                return True
-            return False
-        heads = list(spool.heads_of(batch))
-        missed = spool.collect(batch, status.outcome)
-        answered = (
-            f"{batch.requests - len(missed):,} of "
-            f"{counted(batch.requests, 'request')} answered"
+                self._release(spool.drop(batch))
+            return
+        heads, missed = spool.collect(batch, status.outcome)
+        requests = counted(batch.requests, "request")
+        what = (
+            f"{batch.job} is {status.outcome}, {batch.requests - len(missed):,} of "
+            f"{requests} answered"
         )
-        log.warning("batch: %s %s, %s", batch.job, status.outcome, answered)
+        log.warning("batch: %s", what)
+        self._release(heads)
         if missed and status.outcome == "cancelled":
             fix = "run the same command to submit the others again"
-            self._broken = KaceError(
-                f"{batch.job} was cancelled, {answered}", fix=fix
-            )
-            self._release(missed, self._broken)
-        self._release(heads)
+            self._broken = KaceError(what, fix=fix)
+        self._release(missed)
         self._note_arrival()  # released callers continue and may request more
-        return True
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call until there is an answer, at growing intervals, up to `patience`."""
         wait = self._pace.first
-        began = time.monotonic()
+        waited = 0.0
         while True:
             try:
                 return await call()
             except (RateLimited, Transient) as error:
-                fault: ModelError = error
-            seconds = time.monotonic() - began
-            if seconds > self._pace.patience:
-                what = f"no answer for {seconds:.0f} s: {fault.message}"
-                raise KaceError(what, fix=LATER)
-            if wait >= self._pace.longest:
-                log.warning(
-                    "batch: no answer so far, retrying: %s", fault.message
-                )
-            pause = max(wait, fault.retry_after or 0.0)
-            await asyncio.sleep(min(pause, self._pace.patience))
+                if waited > self._pace.patience:
+                    what = f"no answer for {waited:.0f} s: {error.message}"
+                    raise KaceError(what, fix=LATER) from None
+                log.info("batch: retrying: %s", error.message)
+                pause = max(wait, error.retry_after or 0.0)
+            pause = min(pause, self._pace.patience)
+            await asyncio.sleep(pause)
+            waited += pause
             wait = min(self._pace.longest, 2 * wait)
 
-    def _spent(self) -> str:
-        usd = self._ledger.usd
-        return f"; {usd:.2f} USD so far" if usd else ""
-
     def progress(self) -> str:
-        """Describe the jobs, their requests, the money and the latest end."""
+        """Describe the jobs under way, their requests and the money."""
         jobs = [batch for batch in self._spool.open if batch.job]
         requests = sum(batch.requests for batch in jobs)
-        done = sum(batch.status.done for batch in jobs)
+        done = sum(batch.status.done for batch in jobs if batch.status)
         text = (
             f"{counted(len(jobs), 'job')} under way, "
-            f"{done:,} of {counted(requests, 'request')} done{self._spent()}"
+            f"{done:,} of {counted(requests, 'request')} done"
         )
-        if jobs:
-            latest = time.localtime(max(batch.ends for batch in jobs))
-            text += f"; at the latest {time.strftime('%a %H:%M', latest)}"
-        return text
+        usd = self._ledger.usd
+        return f"{text}; {usd:.2f} USD so far" if usd else text
 
 
 # The two APIs
 
 
-HEAD = '{"custom_id":"'
+HEAD = b'{"custom_id":"'
 """How a line of requests begins. Its key follows, and is found without parsing."""
 BLOCK = 1 << 18
 READ_SECONDS = 120.0  # without a byte
-PAGES = 200  # of the list of jobs that are searched
+PAGES = 20  # of the list of jobs that are searched
 PAGE = 100
 MAX_RESULTS = 32_000_000_000  # bytes of a job's results
-FAR = 1e11  # seconds since 1970 from which on a time is invalid
+MALFORMED = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 
 class Absent(KaceError):
@@ -475,14 +406,11 @@ class Absent(KaceError):
 class JobStatus:
     """The status of a job, as its provider reports it."""
 
-    id: str
-    outcome: str = ""  # why it ended: completed, expired, cancelled or an error
+    outcome: str  # why it ended: completed, expired, cancelled or an error
     done: int = 0  # requests that are finished
     answered: int = 0  # of those, with a reply
     results: tuple[str, ...] = ()  # the paths of its results
     refused: bool = False  # it ended without having begun
-    no_room: bool = False  # refused for now: other jobs fill the queue
-    expires: float | None = None  # when the provider gives it up
 
 
 class Jobs(ABC):
@@ -492,20 +420,17 @@ class Jobs(ABC):
     MOST_BYTES: ClassVar[int]
     PATH: ClassVar[str]  # where jobs are created, listed and looked up
     NEXT: ClassVar[str]  # the parameter of the next page of the list
-    TAGGED: ClassVar[bool]  # whether a listed job carries the tag of its batch
+    FRAME: ClassVar[tuple[bytes, bytes, bytes]]  # around and between requests
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
-        headers = {**remote.headers, "accept-encoding": "identity"}
         self._client = HttpClient(
-            remote.url, headers, read_seconds=READ_SECONDS
+            remote.url, remote.headers, read_seconds=READ_SECONDS
         )
 
     @abstractmethod
-    def _entry(
-        self, key: str, body: Mapping[str, object]
-    ) -> Mapping[str, object]:
-        """Return a request as a job holds it, its key first."""
+    def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a request as a job holds it, without its key."""
 
     @abstractmethod
     async def submit(self, requests: Path, tag: str) -> str:
@@ -515,18 +440,18 @@ class Jobs(ABC):
     def _read_status(self, job: Any) -> JobStatus: ...
 
     @abstractmethod
-    def _may_be(self, job: Any, tag: str, requests: int) -> bool:
-        """Whether a listed job may be the one of a tag."""
+    def _may_be(self, job: Any, batch: RequestBatch) -> bool:
+        """Whether a listed job may be the one of a batch."""
 
     @abstractmethod
     def _read_result(self, line: Any) -> tuple[int, Any]:
         """Return the status and the body of a result."""
 
     def encode(self, key: str, request: Request) -> bytes:
-        """Return a request as a line of a job's file."""
+        """Return a request as a line of a job."""
         body = self.remote.build_body(request, self.remote.left_out)
-        entry = self._entry(key, body)
-        return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        entry = {"custom_id": key, **self._entry(body)}
+        return json.dumps(entry, separators=(",", ":")).encode()
 
     async def status(self, job: str) -> JobStatus:
         """Return the status of a job."""
@@ -534,36 +459,28 @@ class Jobs(ABC):
         try:
             status = await self._call("GET", path, self._read_status)
         except Absent:
-            what = (
-                f"{self.remote.url} has no batch '{one_line(job, 80)}' under this key: "
-                "another key or project submitted it"
-            )
-            fix = (
-                f"set {self.remote.KEY} to that one; or remove batches.jsonl, and its "
-                "requests are paid again"
-            )
+            what = f"{self.remote.url} has no batch '{one_line(job, 80)}' under this key"
+            fix = f"set {self.remote.KEY} to the key that submitted it"
             raise KaceError(what, fix=fix) from None
         if status.answered:
             self.remote.answered = True
         return status
 
-    async def find_newest(self) -> str | None:
+    async def find_newest(self) -> str:
         """Return the newest job of the account."""
         jobs, _ = await self._list("limit=1")
-        return jobs[0]["id"] if jobs else None
+        return jobs[0]["id"] if jobs else ""
 
-    async def find(
-        self, tag: str, requests: int, since: str | None
-    ) -> list[str]:
-        """Return the jobs after `since` that may be the one of a tag, oldest first."""
+    async def find(self, batch: RequestBatch) -> list[str]:
+        """Return the jobs that may be the one of a batch, oldest first."""
         found: list[str] = []
         after = ""
         for _ in range(PAGES):
             page, more = await self._list(f"limit={PAGE}{after}")
             for job in page:
-                if job["id"] == since:
+                if job["id"] == batch.since:
                     return found[::-1]
-                if self._may_be(job, tag, requests):
+                if self._may_be(job, batch):
                     found.append(job["id"])
             if not page or not more:
                 break
@@ -572,7 +489,7 @@ class Jobs(ABC):
 
     async def _list(self, query: str) -> tuple[list[dict[str, Any]], bool]:
         def read(page: Any) -> tuple[list[dict[str, Any]], bool]:
-            jobs = [{**job, "id": _read_id(job)} for job in page["data"]]
+            jobs = [{**job, "id": str(job["id"])} for job in page["data"]]
             return jobs, bool(page.get("has_more"))
 
         return await self._call("GET", f"{self.PATH}?{query}", read)
@@ -583,13 +500,12 @@ class Jobs(ABC):
             try:
                 async with self._open("GET", path) as response:
                     async for block in response.content.iter_chunked(BLOCK):
-                        if file.tell() + len(block) > MAX_RESULTS:
-                            what = f"the results of {status.id} are too large"
-                            raise KaceError(what, fix="is the base URL right?")
                         file.write(block)
+                        if file.tell() > MAX_RESULTS:
+                            what = "the results of a job are too large"
+                            raise KaceError(what, fix="is the base URL right?")
             except Absent:
-                warning = "batch: %s no longer keeps the results of %s"
-                log.warning(warning, self.remote.url, status.id)
+                log.warning("batch: %s no longer has %s", self.remote.url, path)
 
     def read(self, line: bytes) -> Reply:
         """Return the reply in a result, or raise as a live call would.
@@ -598,13 +514,7 @@ class Jobs(ABC):
         """
         try:
             status, body = self._read_result(json.loads(line))
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-        ):
+        except MALFORMED:
             raise Unfinished("unreadable result") from None
         data = json.dumps(body).encode()
         if status != 200:
@@ -645,14 +555,7 @@ class Jobs(ABC):
             body = await read_body(response)
         try:
             return read(json.loads(body))
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-            RecursionError,
-        ):
+        except MALFORMED:
             start = body[:200].decode("utf-8", "replace")
             what = f"unreadable reply of {self.remote.url}: {start}"
             raise Transient(one_line(what)) from None
@@ -696,6 +599,10 @@ def open_jobs(model: ChatModel) -> Jobs:
     raise UsageError(f"'{model.name}' has no batch API", fix=fix)
 
 
+def _read_id(job: Any) -> str:
+    return str(job["id"])
+
+
 class OpenAIJobs(Jobs):
     """OpenAI's Batch API, and that of compatible servers."""
 
@@ -703,36 +610,21 @@ class OpenAIJobs(Jobs):
     MOST_BYTES = 200_000_000
     PATH = "/batches"
     NEXT = "after"
-    TAGGED = True
+    FRAME = (b"", b"\n", b"\n")
     ENDPOINT = "/v1/chat/completions"
-    # Why a job fails that may be sent again later.
-    NO_ROOM = ("token_limit_exceeded", "request_limit_exceeded")
 
-    def _entry(
-        self, key: str, body: Mapping[str, object]
-    ) -> Mapping[str, object]:
-        return {
-            "custom_id": key,
-            "method": "POST",
-            "url": self.ENDPOINT,
-            "body": body,
-        }
+    def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        return {"method": "POST", "url": self.ENDPOINT, "body": body}
 
     async def submit(self, requests: Path, tag: str) -> str:
         """Upload the file, and create a job of it that carries the tag."""
-        field = f"--{tag}\r\ncontent-disposition: form-data; name="
-        head = (
-            f'{field}"purpose"\r\n\r\nbatch\r\n'
-            f'{field}"file"; filename="kace-{tag}.jsonl"\r\n'
-            "content-type: application/jsonl\r\n\r\n"
-        )
-        data = _Upload(requests, head.encode(), f"\r\n--{tag}--\r\n".encode())
-        headers = data.headers(f"multipart/form-data; boundary={tag}")
-        file = await self._call(
-            "POST", "/files", _read_id, data.blocks(), headers
-        )
+        with open_plain(requests) as file:
+            form = aiohttp.FormData()
+            form.add_field("purpose", "batch")
+            form.add_field("file", file, filename=f"kace-{tag}.jsonl")
+            uploaded = await self._call("POST", "/files", _read_id, form)
         job = {
-            "input_file_id": file,
+            "input_file_id": uploaded,
             "endpoint": self.ENDPOINT,
             "completion_window": "24h",
             "metadata": {"kace": tag},
@@ -741,44 +633,31 @@ class OpenAIJobs(Jobs):
         body = json.dumps(job).encode()
         return await self._call("POST", self.PATH, _read_id, body, headers)
 
-    def _may_be(self, job: Any, tag: str, requests: int) -> bool:
-        metadata = job.get("metadata")
-        return isinstance(metadata, dict) and metadata.get("kace") == tag
+    def _may_be(self, job: Any, batch: RequestBatch) -> bool:
+        return bool((job.get("metadata") or {}).get("kace") == batch.tag)
 
     def _read_status(self, job: Any) -> JobStatus:
-        state = job["status"]
+        state = str(job["status"])
         counts = job.get("request_counts") or {}
         answered = counts.get("completed") or 0
+        done = answered + (counts.get("failed") or 0)
         output = job.get("output_file_id")
-        # A completed job that has no file of its paid replies yet has not ended.
-        ended = state in ("expired", "cancelled", "failed") or (
-            state == "completed" and bool(output or not answered)
-        )
         refused = state == "failed" and not output
-        errors = (job.get("errors") or {}).get("data") or []
-        outcome = state if ended else ""
+        outcome = ""
         if refused:
-            why = [
-                str(each.get("message") or each.get("code"))
-                for each in errors[:3]
-            ]
-            outcome = one_line("; ".join(why)) or state
-        files = (output, job.get("error_file_id"))
-        return JobStatus(
-            id=_read_id(job),
-            outcome=outcome,
-            done=answered + (counts.get("failed") or 0),
-            answered=answered,
-            results=tuple(
-                f"/files/{quote(file, safe='')}/content"
-                for file in files
-                if file
-            ),
-            refused=refused,
-            no_room=refused
-            and any(e.get("code") in self.NO_ROOM for e in errors),
-            expires=_read_time(job.get("expires_at")),
-        )
+            errors = (job.get("errors") or {}).get("data") or [{}]
+            why = errors[0].get("message") or errors[0].get("code")
+            outcome = one_line(str(why or state))
+        # A completed job that has no file of its paid replies yet has not ended.
+        elif state in ("expired", "cancelled", "failed") or (
+            state == "completed" and (output or not answered)
+        ):
+            outcome = state
+        results = []
+        for file in (output, job.get("error_file_id")):
+            if file:
+                results.append(f"/files/{quote(file, safe='')}/content")
+        return JobStatus(outcome, done, answered, tuple(results), refused)
 
     def _read_result(self, line: Any) -> tuple[int, Any]:
         response = line.get("response")
@@ -799,7 +678,7 @@ class AnthropicJobs(Jobs):
     MOST_BYTES = 256_000_000
     PATH = "/v1/messages/batches"
     NEXT = "after_id"
-    TAGGED = False
+    FRAME = (b'{"requests":[\n', b",\n", b"\n]}\n")
     # The status of Anthropic's kinds of error, which a result does not have.
     STATUS: ClassVar[Mapping[str, int]] = {
         "invalid_request_error": 400,
@@ -812,44 +691,33 @@ class AnthropicJobs(Jobs):
         "overloaded_error": 529,
     }
 
-    def _entry(
-        self, key: str, body: Mapping[str, object]
-    ) -> Mapping[str, object]:
-        return {"custom_id": key, "params": body}
+    def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        return {"params": body}
 
     async def submit(self, requests: Path, tag: str) -> str:
         """Send all requests as one list."""
-        data = _Upload(requests, b'{"requests":[', b"]}", between=b",")
-        headers = data.headers("application/json")
-        return await self._call(
-            "POST", self.PATH, _read_id, data.blocks(), headers
-        )
+        headers = {"content-type": "application/json"}
+        with open_plain(requests) as file:
+            return await self._call("POST", self.PATH, _read_id, file, headers)
 
-    def _may_be(self, job: Any, tag: str, requests: int) -> bool:
-        counts = job.get("request_counts")
-        if not isinstance(counts, dict):
-            return False
-        return sum(n for n in counts.values() if type(n) is int) == requests
+    def _may_be(self, job: Any, batch: RequestBatch) -> bool:
+        counts = job.get("request_counts") or {}
+        return bool(sum(counts.values()) == batch.requests)
 
     def _read_status(self, job: Any) -> JobStatus:
         counts = job.get("request_counts") or {}
-        expires = job.get("expires_at")
-        ended = job["processing_status"] == "ended"
+        answered = counts.get("succeeded") or 0
+        done = sum(counts.values()) - (counts.get("processing") or 0)
+        if job["processing_status"] != "ended":
+            return JobStatus("", done, answered)
         outcome = "completed"
         if counts.get("canceled"):
             outcome = "cancelled"
         elif counts.get("expired"):
             outcome = "expired"
         path = f"{self.PATH}/{quote(_read_id(job), safe='')}/results"
-        at = datetime.fromisoformat(expires).timestamp() if expires else None
-        return JobStatus(
-            id=_read_id(job),
-            outcome=outcome if ended else "",
-            done=sum(counts.values()) - (counts.get("processing") or 0),
-            answered=counts.get("succeeded") or 0,
-            results=(path,) if ended and job.get("results_url") else (),
-            expires=_read_time(at),
-        )
+        results = (path,) if job.get("results_url") else ()
+        return JobStatus(outcome, done, answered, results)
 
     def _read_result(self, line: Any) -> tuple[int, Any]:
         result = line["result"]
@@ -862,92 +730,29 @@ class AnthropicJobs(Jobs):
         return self.STATUS.get(kind, 500), error
 
 
-class _Upload:
-    """A file of lines as a request body, between a head and a tail."""
-
-    def __init__(
-        self, path: Path, head: bytes, tail: bytes, between: bytes = b"\n"
-    ) -> None:
-        self._path = path
-        self._head = head
-        self._tail = tail
-        self._between = between
-
-    def headers(self, kind: str) -> dict[str, str]:
-        """Return the headers of the body."""
-        size = len(self._head) + self._path.stat().st_size + len(self._tail)
-        return {"content-type": kind, "content-length": str(size)}
-
-    async def blocks(self) -> AsyncIterator[bytes]:
-        """Yield the body, its lines joined by `between`."""
-        yield self._head
-        left = self._path.stat().st_size
-        with open_plain(self._path) as file:
-            while block := file.read(BLOCK):
-                left -= len(block)
-                if left:
-                    yield block.replace(b"\n", self._between)
-                else:  # the last newline stays, or the length would be wrong
-                    yield block[:-1].replace(b"\n", self._between) + b"\n"
-        yield self._tail
+# The files
 
 
-def _read_id(job: Any) -> str:
-    return str(job["id"])
-
-
-def _read_time(value: object) -> float | None:
-    """Return a time in seconds, if it is one that a calendar has."""
-    if isinstance(value, int | float) and 0 < value < FAR:
-        return float(value)
-    return None
-
-
-# The state on disk
-
-
-Tag = Annotated[str, Field(pattern="^[0-9a-f]{24}$")]
 OWN_FILE = re.compile(
-    r"[0-9a-f]{24}\.(in|out|part)|\.[0-9a-f]{24}\.in\.[0-9a-f]+\.tmp"
+    r"\.?([0-9a-f]{24})\.(in|json|out|part)(\.[0-9a-f]+\.tmp)?"
 )
 FULL = 0.98  # of a job's bytes: there is a little around the requests
 
 
-class BatchEvent(BaseModel):
-    """A line of batches.jsonl. The last one of a tag holds."""
+class RequestBatch(BaseModel):
+    """Requests that are submitted together. `TAG.json` holds all but the excluded."""
 
-    tag: Tag  # names files
-    event: Literal["gathered", "submitted", "dropped", "collected", "kept"]
-    at: float = 0.0
-    model: str = ""
+    model: str  # its identity
     requests: int = 0
-    since: str | None = None  # the newest job at the provider before this one
+    since: str = ""  # the newest job at the provider before this one
     job: str = ""  # the provider's id
-    why: str = ""
 
+    tag: str = ""
+    uncertain: bool = False  # it may have been submitted
+    status: JobStatus | None = None
 
-@dataclass(slots=True, eq=False)
-class RequestBatch:
-    """Requests that are submitted together."""
-
-    tag: str
-    requests: int = 0
-    size: int = 0  # bytes
-    lines: list[bytes] = field(default_factory=list)  # until they are on disk
-    job: str = ""
-    since: str | None = None
-    sure: bool = True  # whether `job` is its job; if not, the results decide
-    status: JobStatus = field(default_factory=lambda: JobStatus(""))
-    began: float = field(default_factory=time.time)
-    uncertain: bool = False  # a killed process may have submitted it
-    # Requests that have a result, and those whose result is not a reply.
-    heads: array[int] = field(default_factory=lambda: array("Q"))
-    failed: set[int] = field(default_factory=set)
-
-    @property
-    def ends(self) -> float:
-        """When its provider gives it up."""
-        return self.status.expires or self.began + DAY
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
 
 class Spool:
@@ -959,209 +764,186 @@ class Spool:
         self._jobs = jobs
         self._calls = calls
         self._folder = inside(calls.folder.parent, "batches")
-        self._log = LineLog(calls.folder.parent / "batches.jsonl")
-        self.most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
-        self._gathered: list[RequestBatch] = []  # not yet on disk
+        self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
+        self._gathered: list[tuple[RequestBatch, list[bytes]]] = []
+        self._bytes = 0  # of the last of these
         self.open: list[RequestBatch] = []  # submitted, or about to be
-        self.ended: list[RequestBatch] = []
+        self._ended: list[RequestBatch] = []
         self.sent: dict[int, RequestBatch] = {}  # requests without a result
         # Where the result of a request is, or why it has none.
-        self.results: dict[int, tuple[RequestBatch, int] | str] = {}
+        self.results: dict[int, tuple[Path, int] | str] = {}
         self._resume()
 
-    def requests_of(self, batch: RequestBatch) -> Path:
-        """Return the file of a batch's requests."""
-        return self._folder / f"{batch.tag}.in"
+    def path(self, batch: RequestBatch, kind: str) -> Path:
+        """Return a file of a batch."""
+        return self._folder / f"{batch.tag}.{kind}"
 
-    def part_of(self, batch: RequestBatch) -> Path:
-        """Return the file of a batch's results while they arrive."""
-        return self._folder / f"{batch.tag}.part"
-
-    def _results_of(self, batch: RequestBatch) -> Path:
-        return self._folder / f"{batch.tag}.out"
-
-    def batches(self) -> Iterator[RequestBatch]:
-        """Yield the batches that have a job or had one."""
-        yield from self.open
-        yield from self.ended
-
-    def note(self, batch: RequestBatch, event: str, **more: object) -> None:
-        """Log an event of a batch, durably."""
-        at = round(time.time(), 3)
-        line = BatchEvent.model_validate(
-            {"tag": batch.tag, "event": event, "at": at, **more}
-        )
-        self._log.append(line.model_dump_json(exclude_defaults=True))
-        self._log.sync()
+    def note(self, batch: RequestBatch) -> None:
+        """Write the state of a batch, durably."""
+        state = batch.model_dump_json(exclude={"tag", "uncertain", "status"})
+        write_atomic(self.path(batch, "json"), state)
 
     def gather(self, head: int, line: bytes) -> None:
         """Add a request to the batch that is being gathered."""
-        batch = self._gathered[-1] if self._gathered else None
-        full = FULL * self._jobs.MOST_BYTES - len(line)
-        if batch is None or batch.requests >= self.most or batch.size > full:
-            batch = RequestBatch(secrets.token_hex(12))
-            self._gathered.append(batch)
-        batch.lines.append(line)
-        batch.requests += 1
-        batch.size += len(line)
+        full = self._bytes + len(line) > FULL * self._jobs.MOST_BYTES
+        last = self._gathered[-1][1] if self._gathered else []
+        if not last or full or len(last) >= self._most:
+            batch = RequestBatch(
+                model=self._jobs.remote.identity, tag=secrets.token_hex(12)
+            )
+            self._gathered.append((batch, []))
+            self._bytes = 0
+        batch, lines = self._gathered[-1]
+        lines.append(line)
+        self._bytes += len(line) + 2
         self.sent[head] = batch
 
     def close_batches(self) -> list[RequestBatch]:
         """Write what was gathered, and return its batches, ready for submission."""
-        batches = self._gathered
+        closed = []
+        start, between, end = self._jobs.FRAME
+        for batch, lines in self._gathered:
+            content = start + between.join(lines) + end
+            write_atomic(self.path(batch, "in"), content)
+            batch.requests = len(lines)
+            closed.append(batch)
         self._gathered = []
-        for batch in batches:
-            write_atomic(self.requests_of(batch), b"".join(batch.lines))
-            batch.lines = []
-            self.open.append(batch)
-        return batches
+        self.open += closed
+        return closed
 
-    def drop(self, batch: RequestBatch, why: str) -> list[int]:
-        """Give up a batch that was not submitted or was refused; free its requests."""
-        freed = []
-        for head in self.heads_of(batch):
-            if self.sent.get(head) is batch:
-                freed.append(head)
+    def drop(self, batch: RequestBatch) -> list[int]:
+        """Forget a batch that was not submitted or was refused; free its requests."""
+        freed = [head for head, its in self.sent.items() if its is batch]
         for head in freed:
             del self.sent[head]
-        self.note(batch, "dropped", why=why)
-        self._forget(batch)
+        self.open.remove(batch)
+        self._delete(batch)
         return freed
 
-    def owns_results(self, batch: RequestBatch) -> bool:
+    def owns_part(self, batch: RequestBatch) -> bool:
         """Whether the results that arrived are those of a batch."""
-        for _, _, line in whole_lines(self.part_of(batch)):
+        foreign = False
+        for _, _, line in whole_lines(self.path(batch, "part")):
             head = head_of_result(line)
             if head is not None:
-                return self.sent.get(head) is batch
-        return False
+                if self.sent.get(head) is batch:
+                    return True
+                foreign = True
+        return not foreign
 
-    def collect(self, batch: RequestBatch, outcome: str) -> list[int]:
-        """Take the results that arrived; return the requests without one."""
-        self.part_of(batch).replace(self._results_of(batch))
-        self.note(batch, "collected", job=batch.job, why=outcome)
-        for _, offset, line in whole_lines(self._results_of(batch)):
+    def collect(
+        self, batch: RequestBatch, outcome: str
+    ) -> tuple[list[int], list[int]]:
+        """Take the results that arrived.
+
+        Returns the requests of the batch with a result, and those without.
+        """
+        results = self.path(batch, "out")
+        self.path(batch, "part").replace(results)
+        heads = []
+        for _, offset, line in whole_lines(results):
             head = head_of_result(line)
             if head is not None and self.sent.get(head) is batch:
-                self._place(batch, head, offset)
-        why = f"its batch is {outcome}"
-        if outcome == "completed":
-            why = "its batch has no result for it"
-        missed = []
-        for head in self.heads_of(batch):
-            if self.sent.pop(head, None) and head not in self.results:
-                self.results[head] = why
-                missed.append(head)
-        self.requests_of(batch).unlink()
+                del self.sent[head]
+                self.results[head] = (results, offset)
+                heads.append(head)
+        missed = [head for head, its in self.sent.items() if its is batch]
+        for head in missed:
+            del self.sent[head]
+            self.results[head] = f"its batch is {outcome}, without a result"
+        self.path(batch, "in").unlink()
         self.open.remove(batch)
-        self.ended.append(batch)
-        return missed
+        self._ended.append(batch)
+        return heads, missed
 
     def take(self, head: int) -> Reply:
         """Return the reply in a request's result, or raise what the result means."""
         found = self.results.pop(head)
         if isinstance(found, str):
             raise Unfinished(found)
-        batch, offset = found
-        try:
-            with open_plain(self._results_of(batch)) as file:
-                file.seek(offset)
-                return self._jobs.read(file.readline())
-        except BaseException:
-            batch.failed.add(head)
-            raise
+        path, offset = found
+        with open_plain(path) as file:
+            file.seek(offset)
+            return self._jobs.read(file.readline())
 
-    def heads_of(self, batch: RequestBatch) -> Iterator[int]:
-        """Yield the requests of a batch."""
-        path = self.requests_of(batch)
+    def tidy(self) -> None:
+        """Delete results whose replies are all kept calls."""
+        for batch in self._ended:
+            if not any(self._unkept(self.path(batch, "out"))):
+                self._delete(batch)
+
+    def _resume(self) -> None:
+        """Continue with the batches that an earlier process left."""
+        names = [path.name for path in self._folder.glob("*")]
+        tags = set()
+        for name in sorted(names):
+            own = OWN_FILE.fullmatch(name)
+            if own and name.endswith((".tmp", ".part")):
+                (self._folder / name).unlink()
+            elif own:
+                tags.add(own[1])
+        for tag in tags:
+            batch = RequestBatch(model="", tag=tag)
+            path = self.path(batch, "json")
+            try:
+                batch = RequestBatch.model_validate_json(read_plain(path))
+            except FileNotFoundError:  # killed before it was submitted, or kept
+                self._delete(batch)
+                continue
+            except ValidationError:
+                fix = "remove it: its requests are paid again"
+                raise Unreadable.at(path, "not a batch", fix) from None
+            batch.tag = tag
+            if batch.model != self._jobs.remote.identity:
+                continue
+            results = self.path(batch, "out")
+            if results.exists():
+                self.path(batch, "in").unlink(missing_ok=True)
+                for head, offset in self._unkept(results):
+                    self.results[head] = (results, offset)
+                self._ended.append(batch)
+                continue
+            batch.uncertain = not batch.job
+            self.open.append(batch)
+            for head in self._requests(batch):
+                self.sent[head] = batch
+
+    def _unkept(self, results: Path) -> Iterator[tuple[int, int]]:
+        """Yield requests and offsets of replies that are not kept calls yet.
+
+        What failed is requested again.
+        """
+        for _, offset, line in whole_lines(results):
+            head = head_of_result(line)
+            if head is None or head in self._calls:
+                continue
+            try:
+                self._jobs.read(line)
+            except (ModelError, KaceError):
+                continue
+            yield head, offset
+
+    def _requests(self, batch: RequestBatch) -> Iterator[int]:
+        path = self.path(batch, "in")
         try:
             for _, _, line in whole_lines(path):
-                yield _head_of_request(line)
+                if line.startswith(HEAD):
+                    key = line[len(HEAD) : len(HEAD) + KEY_LENGTH]
+                    yield head_of(key.decode("ascii"))
         except FileNotFoundError:
-            fix = "put it back, or remove batches.jsonl: its requests are paid again"
+            fix = f"put it back, or remove {batch.tag}.json: its requests are paid again"
             what = "missing, and its batch is under way"
             raise Unreadable.at(path, what, fix) from None
 
-    def close(self) -> None:
-        """Delete results whose replies are all kept calls."""
-        for batch in self.ended:
-            if all(
-                head in self._calls or head in batch.failed
-                for head in batch.heads
-            ):
-                self.note(batch, "kept")
-                self._forget(batch)
-        self.ended = []
-        self._log.close()
-
-    def _resume(self) -> None:
-        """Continue from what the log holds."""
-        last: dict[str, BatchEvent] = {}
-        first: dict[str, BatchEvent] = {}
-        for _, _, line in whole_lines(self._log.path):
-            with suppress(ValidationError):
-                event = BatchEvent.model_validate_json(line)
-                last[event.tag] = event
-                if event.event == "gathered":
-                    first[event.tag] = event
-        self._clean(last)
-        for tag, begin in first.items():
-            end = last[tag]
-            over = end.event in ("dropped", "kept")
-            if over or begin.model != self._jobs.remote.identity:
-                continue
-            batch = RequestBatch(
-                tag, begin.requests, job=end.job, since=begin.since
-            )
-            batch.began = end.at
-            if end.event == "collected":
-                self._recall(batch)
-            else:
-                batch.uncertain = not batch.job
-                self.open.append(batch)
-                for head in self.heads_of(batch):
-                    self.sent[head] = batch
-
-    def _clean(self, last: Mapping[str, BatchEvent]) -> None:
-        """Delete files of batches that are over, or were killed before submission."""
-        for path in self._folder.glob("*.*"):
-            event = last.get(path.stem)
-            over = event is None or event.event in ("dropped", "kept")
-            if over and OWN_FILE.fullmatch(path.name):
-                path.unlink()
-
-    def _recall(self, batch: RequestBatch) -> None:
-        """Find the replies of an earlier process that are not kept calls yet.
-
-        What failed there is requested again.
-        """
-        self.requests_of(batch).unlink(missing_ok=True)
-        for _, offset, line in whole_lines(self._results_of(batch)):
-            head = head_of_result(line)
-            if head is not None and head not in self._calls:
-                with suppress(Exception):
-                    self._jobs.read(line)
-                    self._place(batch, head, offset)
-        self.ended.append(batch)
-
-    def _place(self, batch: RequestBatch, head: int, offset: int) -> None:
-        batch.heads.append(head)
-        self.results[head] = (batch, offset)
-
-    def _forget(self, batch: RequestBatch) -> None:
-        for path in (self.requests_of, self._results_of, self.part_of):
-            path(batch).unlink(missing_ok=True)
-        if batch in self.open:
-            self.open.remove(batch)
-
-
-def _head_of_request(line: bytes) -> int:
-    return head_of(line[len(HEAD) : len(HEAD) + KEY_LENGTH].decode("ascii"))
+    def _delete(self, batch: RequestBatch) -> None:
+        """Delete the files of a batch, its state first."""
+        for kind in ("json", "in", "part", "out"):
+            self.path(batch, kind).unlink(missing_ok=True)
 
 
 def head_of_result(line: bytes) -> int | None:
     """Return the head of a result's key, `None` if the line is damaged or foreign."""
     try:
         return head_of(json.loads(line)["custom_id"])
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except MALFORMED:
         return None

@@ -1,7 +1,8 @@
 """Models behind an HTTP API: OpenAI's chat completions and Anthropic's messages.
 
-`HttpClient` sends requests to one server and bounds its replies. `Remote` is a model at one server. One
-`complete` is one try; `kace.models.limits` retries. What the outcome of a try means:
+`HttpClient` sends requests to one server and bounds its replies. `Remote` is a model at
+one server; `Servers` are several of one model. One `complete` is one try, which
+`kace.models.limits` repeats. What the outcome of a try means:
 
     429, and 503 or 529 with Retry-After        RateLimited
     408, 409, 425, 5xx, reset, unreadable body  Transient
@@ -9,38 +10,32 @@
     this prompt or this reply is too large      ModelError(PROVIDER_ERROR)
     the call as a whole takes too long          ModelError(TIMEOUT)
     key, model, address or a setting is wrong   KaceError, with the fix
-
-`Servers` spreads the calls of one model over several servers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import logging
 import math
 import re
 import ssl
 import time
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
-from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
-from yarl import URL
 
 from kace.errors import (
     KaceError,
@@ -71,7 +66,7 @@ from kace.models.budget import sent_again
 log = logging.getLogger(__name__)
 
 MAX_BODY = 32_000_000
-"""Bytes of a decompressed body. A token has about 4, with its log-probabilities 600."""
+"""Bytes of a reply. A token has about 4, with its log-probabilities 600."""
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0
 FRESH_SECONDS = 1.0
@@ -83,7 +78,7 @@ PLACEHOLDER_KEY = "none"
 
 
 class Response(NamedTuple):
-    """A whole response, decompressed."""
+    """A whole response."""
 
     status: int
     headers: Mapping[str, str]
@@ -115,7 +110,12 @@ class HttpClient:
         self._proxy_headers: dict[str, str] = {}
         if not socket:
             self._proxy, self._proxy_headers = find_proxy(url)
-        self._headers = {"user-agent": f"kace/{version('kace')}", **headers}
+        # No compression: what unpacks to gigabytes need not be guarded against.
+        self._headers = {
+            "user-agent": f"kace/{version('kace')}",
+            "accept-encoding": "identity",
+            **headers,
+        }
         if url.startswith("http:"):  # over TLS only CONNECT carries them
             self._headers |= self._proxy_headers
         self._timeout = aiohttp.ClientTimeout(
@@ -129,14 +129,10 @@ class HttpClient:
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
         """Post JSON. Raises `Lost`, or `ModelError` for a body that is too large."""
-        headers = {
-            "content-type": "application/json",
-            "accept-encoding": "gzip",
-        }
+        headers = {"content-type": "application/json"}
         data = json.dumps(body).encode()
         async with self.open("POST", path, data, headers) as response:
-            coding = response.headers.get("content-encoding", "")
-            reply = decompress(await read_body(response), coding)
+            reply = await read_body(response)
             return Response(response.status, response.headers, reply)
 
     @asynccontextmanager
@@ -148,7 +144,12 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield the response with its body unread. Raises `Lost`."""
-        session, kept = self._session()
+        # A server that closes idle connections closes many at once. So for a moment
+        # after a lost connection, each request opens its own.
+        fresh = bool(self._socket)
+        if time.monotonic() - self._lost_at < FRESH_SECONDS:
+            fresh = True
+        session = self._session(fresh=fresh)
         try:
             async with session.request(
                 method,
@@ -159,6 +160,9 @@ class HttpClient:
                 proxy_headers=self._proxy_headers,
                 allow_redirects=False,
             ) as response:
+                coding = response.headers.get("content-encoding", "identity")
+                if coding.lower() != "identity":
+                    raise Transient("unreadable reply: it is compressed")
                 yield response
         except (
             aiohttp.ClientError,
@@ -179,7 +183,7 @@ class HttpClient:
                 why += f" by the proxy {self._proxy}"
             raise Lost(why, sent=not unsent) from error
         finally:
-            if not kept:
+            if fresh:
                 await session.close()
 
     async def aclose(self) -> None:
@@ -190,19 +194,11 @@ class HttpClient:
         # A transport releases its socket in the next iteration of the loop.
         await asyncio.sleep(0)
 
-    def _session(self) -> tuple[aiohttp.ClientSession, bool]:
-        """Return a session, and whether it is the kept one of this event loop.
-
-        A server that closes idle connections closes many at once. So for a while after
-        a lost connection, each request opens its own.
-        """
+    def _session(self, *, fresh: bool) -> aiohttp.ClientSession:
+        """Return the session of this event loop, or a fresh one."""
         loop = asyncio.get_running_loop()
-        kept = (
-            not self._socket
-            and time.monotonic() - self._lost_at > FRESH_SECONDS
-        )
-        if kept and loop in self._sessions:
-            return self._sessions[loop], True
+        if not fresh and loop in self._sessions:
+            return self._sessions[loop]
         connector: aiohttp.BaseConnector
         if self._socket:
             connector = aiohttp.UnixConnector(self._socket)
@@ -223,50 +219,20 @@ class HttpClient:
             timeout=self._timeout,
             auto_decompress=False,
         )
-        if kept:
+        if not fresh:
             self._sessions[loop] = session
-        return session, kept
+        return session
 
 
-async def read_body(
-    response: aiohttp.ClientResponse, most: int = MAX_BODY
-) -> bytes:
-    """Read a body as it was sent. Raises `ModelError` if it is longer than `most`."""
+async def read_body(response: aiohttp.ClientResponse) -> bytes:
+    """Read a body. Raises `ModelError` if it is longer than `MAX_BODY`."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > most:
-            raise too_large(most)
+        if len(body) > MAX_BODY:
+            what = f"the reply is larger than {MAX_BODY // 1_000_000} MB"
+            raise ModelError(Failure.PROVIDER_ERROR, what)
     return bytes(body)
-
-
-def decompress(body: bytes, coding: str, most: int = MAX_BODY) -> bytes:
-    """Decompress a body, to at most `most` bytes."""
-    coding = coding.strip().lower()
-    if coding in ("", "identity"):
-        return body
-    if coding != "gzip":
-        raise Transient(
-            f"unreadable reply: compressed as {coding[:40]!r}, not as gzip"
-        )
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        plain = unpacker.decompress(body, most + 1)
-    except zlib.error as error:
-        raise Transient(f"unreadable reply: {error}") from None
-    if len(plain) > most:
-        raise too_large(most)
-    if not unpacker.eof or unpacker.unused_data:
-        raise Transient(
-            "unreadable reply: its compressed data has another length"
-        )
-    return plain
-
-
-def too_large(most: int) -> ModelError:
-    """Return the error for a body of more than `most` bytes."""
-    what = f"the reply is larger than {most // 1_000_000} MB"
-    return ModelError(Failure.PROVIDER_ERROR, what)
 
 
 def basic_auth(user: str, password: str) -> str:
@@ -299,12 +265,10 @@ def is_http_address(url: str) -> bool:
     """Whether a URL names an HTTP server and, if any, a valid port."""
     try:
         parts = urlsplit(url)
-        host = URL(url).host
-        return (
-            parts.scheme in ("http", "https") and bool(host) and parts.port != 0
-        )
+        valid = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+    return valid and parts.scheme in ("http", "https")
 
 
 # Errors of a server
@@ -315,11 +279,9 @@ _UNSUPPORTED = re.compile(
     r"|unexpected|deprecated|max_completion_tokens",
     re.I,
 )
-_NOT_ALLOWED = {
-    "content_filter",
-    "content_policy_violation",
-    "ResponsibleAIPolicyViolation",
-}
+_NOT_ALLOWED = re.compile(
+    r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation"
+)
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size_error|request_too_large"
     r"|prompt is too long|exceed context limit",
@@ -334,66 +296,55 @@ class ErrorReport:
     """An error response, in whatever shape a server sends it."""
 
     def __init__(self, response: Response) -> None:
-        body: object = None
+        inner: object = None
         with suppress(ValueError, RecursionError):
-            body = json.loads(response.body)
-        outer = body if isinstance(body, dict) else {}
-        inner = (
-            outer["error"] if isinstance(outer.get("error"), dict) else outer
-        )
-        message = inner.get("message")
+            inner = json.loads(response.body)
+        for _ in range(2):  # the object, or its field `error`
+            if isinstance(inner, dict) and isinstance(inner.get("error"), dict):
+                inner = inner["error"]
+        fields = inner if isinstance(inner, dict) else {}
         self.status = response.status
         self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
+        message = fields.get("message")
         self.message = message if isinstance(message, str) else self.text[:1000]
-        self.labels = {str(inner.get("code")), str(inner.get("type"))}
+        self.labels = f"{fields.get('code')} {fields.get('type')}"
+        self.parameter = fields.get("param")
         self.wait = retry_after(response.headers)
-        self.parameter = inner.get("param")
 
     def matches(self, pattern: re.Pattern[str]) -> bool:
         """Whether the message or a label matches."""
-        return any(
-            pattern.search(text) for text in (self.message, *self.labels)
-        )
+        return bool(pattern.search(self.message) or pattern.search(self.labels))
 
     def unsupported(
         self, optional: Sequence[str], left_out: frozenset[str]
     ) -> str | None:
-        """Return the parameter that the server does not support and that is optional."""
-        if self.status not in (400, 403, 422) or not _UNSUPPORTED.search(
-            self.text
-        ):
+        """Return the optional parameter that the server does not support."""
+        if self.status not in (400, 403, 422):
             return None
-        named = []
-        for name in optional:
-            if name not in left_out and re.search(
-                rf"\b{name}\b", self.text, re.I
-            ):
-                named.append(name)
-        if self.parameter in named:
+        if not _UNSUPPORTED.search(self.text):
+            return None
+        left = [name for name in optional if name not in left_out]
+        if self.parameter in left:
             return str(self.parameter)
-        return named[0] if named else None
+        for name in left:
+            if re.search(rf"\b{name}\b", self.text, re.I):
+                return name
+        return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by `retry-after-ms` or `Retry-After`, if any."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        with suppress(ValueError):
-            value = float(headers.get(name, ""))
-            if math.isfinite(value) and value >= 0:
-                return min(value / unit, LONGEST_WAIT)
-    until = _read_date(headers.get("retry-after", ""))
-    if until is None:
-        return None
-    # Counted from the server's own date, so that a wrong clock here does not matter.
-    now = _read_date(headers.get("date", "")) or datetime.now(UTC)
-    return max(0.0, (until - now).total_seconds())
-
-
-def _read_date(text: str) -> datetime | None:
-    with suppress(ValueError, TypeError, IndexError, OverflowError):
-        date = parsedate_to_datetime(text)
-        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
-    return None
+    """Return the seconds to wait by `Retry-After`, a number or a date, if any."""
+    text = headers.get("retry-after", "")
+    seconds = math.nan
+    with suppress(ValueError):
+        seconds = float(text)
+    if math.isnan(seconds):
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            date = parsedate_to_datetime(text)
+            if date.tzinfo is None:
+                date = date.replace(tzinfo=UTC)
+            seconds = max(0.0, (date - datetime.now(UTC)).total_seconds())
+    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
 
 
 # A model at one server
@@ -409,9 +360,8 @@ class Remote(ABC):
     URL_HINT: ClassVar[str]
     KEY: ClassVar[str]  # the variable that holds the key
     KEY_FIX: ClassVar[str]
-    OPTIONAL: ClassVar[
-        tuple[str, ...]
-    ]  # parameters that some models do not support
+    # Parameters that some models do not support.
+    OPTIONAL: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,
@@ -424,9 +374,7 @@ class Remote(ABC):
     ) -> None:
         url, login = split_address(base_url or self.URL)
         self.url = url
-        if self.PATH.startswith(
-            "/v1"
-        ):  # many gateways write it into the address
+        if self.PATH.startswith("/v1"):  # many write it into the address
             self.url = url.removesuffix("/v1")
         own = urlsplit(url).hostname == urlsplit(self.URL).hostname
         if own and not (api_key or "").strip():
@@ -444,9 +392,8 @@ class Remote(ABC):
         self.reached = False
         # After the first reply, a bad request is that request's fault, not the setup's.
         self.answered = False
-        self.left_out: frozenset[str] = (
-            frozenset()
-        )  # optional parameters not supported
+        # Optional parameters that the model does not support.
+        self.left_out: frozenset[str] = frozenset()
 
     @abstractmethod
     def build_body(
@@ -480,14 +427,18 @@ class Remote(ABC):
         """Send a request, again without each optional parameter the server rejects."""
         left_out = self.left_out
         while True:
+            body = self.build_body(request, left_out)
             try:
-                body = self.build_body(request, left_out)
                 response = await self.client.post(self.PATH, body)
             except Lost as error:
                 raise self.connection_error(error) from None
             self.reached = True
             if 200 <= response.status < 300:
-                self._leave_out(left_out)
+                if left_out - self.left_out:
+                    names = "', '".join(sorted(left_out))
+                    warning = "%s does not support '%s' for %s: left out"
+                    log.warning(warning, self.url, names, self._model)
+                    self.left_out |= left_out
                 return response.body
             report = ErrorReport(response)
             fault = self.error_of(report)
@@ -499,41 +450,32 @@ class Remote(ABC):
             left_out |= {parameter}
             await sent_again(fault)
 
-    def _leave_out(self, left_out: frozenset[str]) -> None:
-        for name in sorted(left_out - self.left_out):
-            warning = "%s does not support '%s' for %s: left out from now on"
-            log.warning(warning, self.url, name, self._model)
-        self.left_out |= left_out
-
     def error_of(self, report: ErrorReport) -> ModelError | KaceError:
         """Return what an error response means."""
         line = one_line(f"{report.status} from {self.url}: {report.message}")
         status = report.status
+        fix = f"check the model's name and the base URL, {self.URL_HINT}"
         if report.matches(_NO_CREDIT):
             fix = "add credit to the account, or use another key or model"
-            return KaceError(line, fix=fix)
-        if status == 429 or (status in (503, 529) and report.wait is not None):
+        elif status == 429 or (status in (503, 529) and report.wait):
             return RateLimited(line, report.wait)
-        if status in (408, 409, 425) or status >= 500:
+        elif status in (408, 409, 425) or status >= 500:
             return Transient(line)
-        if status in (400, 413, 422):
+        elif status in (400, 413, 422):
             return self._bad_request(report, line)
-        if status in (401, 402, 403):
+        elif status in (401, 402, 403):
             fix = (
                 f"set {self.KEY}, or KACE_TEACHER_API_KEY for a teacher, "
                 "to a key that may use this model"
             )
-            return KaceError(line, fix=fix)
-        if status == 404:
-            what = f"no model '{self._model}' at {self.url} (404: {report.message})"
-            line = one_line(what)
-        fix = f"check the model's name and the base URL, {self.URL_HINT}"
+        elif status == 404:
+            line = one_line(f"no model '{self._model}': {line}")
         return KaceError(line, fix=fix)
 
     def _bad_request(
         self, report: ErrorReport, line: str
     ) -> ModelError | KaceError:
-        if report.labels & _NOT_ALLOWED:
+        if report.matches(_NOT_ALLOWED):
             return ModelError(Failure.REFUSED, line)
         if self.answered or report.status == 413 or report.matches(_TOO_LONG):
             return ModelError(Failure.PROVIDER_ERROR, line)
@@ -593,6 +535,7 @@ FINISH = {
 }
 MAX_TEMPERATURE = 1.0  # Anthropic rejects a higher one
 EMPTY = "(empty)"  # replaces a turn without text, which Anthropic rejects
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
 
 
 class OpenAIModel(Remote):
@@ -644,7 +587,7 @@ class OpenAIModel(Remote):
             refusal = message.get("refusal")
             text = _check_text(message.get("content") or refusal or "")
             stop = str(choice.get("finish_reason"))
-        except (LookupError, TypeError, AttributeError, ValueError):
+        except MALFORMED:
             raise _read_fault(completion, "choices") from None
         if stop == "error":
             raise _read_fault(completion, "choices")
@@ -714,7 +657,7 @@ class AnthropicModel(Remote):
                 part = _check_text(block.get("text") or "")
                 if block.get("type") == "text":
                     text += part
-        except (LookupError, TypeError, AttributeError, ValueError):
+        except MALFORMED:
             raise _read_fault(message, "content") from None
         finish = FINISH.get(str(message.get("stop_reason")), Finish.STOP)
         return Reply(text, finish, read_usage(message.get("usage")), seconds)
@@ -743,62 +686,49 @@ def _read_fault(reply: Mapping[str, Any], missing: str) -> ModelError:
     if not isinstance(error, dict):
         return Transient(f"unreadable reply: no {missing}")
     code = str(error.get("code"))
-    kind = error.get("type")
     line = one_line(f"error in the reply: {error.get('message') or code}")
-    if code == "429" or kind == "rate_limit_error":
+    if code == "429" or error.get("type") == "rate_limit_error":
         return RateLimited(line)
     return Transient(line)
 
 
-TokenCount = Annotated[int, Field(ge=0, le=10**9, strict=True)]
-
-
-class _Usage(BaseModel):
-    """The token counts of either API."""
-
-    prompt_tokens: TokenCount | None = None  # OpenAI: all of them
-    input_tokens: TokenCount = (
-        0  # Anthropic: neither read from a cache nor written
-    )
-    cached: TokenCount | None = Field(
-        None,
-        validation_alias=AliasChoices(
-            AliasPath("prompt_tokens_details", "cached_tokens"),
-            "cache_read_input_tokens",
-        ),
-    )
-    written: TokenCount | None = Field(
-        None, validation_alias="cache_creation_input_tokens"
-    )
-    output: TokenCount | None = Field(
-        None,
-        validation_alias=AliasChoices("completion_tokens", "output_tokens"),
-    )
-
-
 def read_usage(raw: object) -> Usage:
-    """Return the token counts of a reply, zeros if they are missing or malformed."""
-    try:
-        usage = _Usage.model_validate(raw)
-    except ValidationError:  # no reason to lose a reply that is paid for
+    """Return the token counts of a reply of either API.
+
+    All are zero if one is malformed: no reason to lose a reply that is paid for.
+    """
+    if not isinstance(raw, dict):
         return Usage()
-    cached = usage.cached or 0
-    written = usage.written or 0
-    prompt = usage.prompt_tokens
-    if prompt is None:
-        prompt = usage.input_tokens + cached + written
-    return Usage(prompt, cached, usage.output or 0, written)
+    counts = dict(raw)
+    details = raw.get("prompt_tokens_details")
+    if isinstance(details, dict):
+        counts["cache_read_input_tokens"] = details.get("cached_tokens")
+
+    def count(*names: str) -> int:
+        for name in names:
+            value = counts.get(name)
+            if value is not None:
+                if type(value) is not int or not 0 <= value <= 10**9:
+                    raise ValueError(name)
+                return value
+        return 0
+
+    try:
+        cached = count("cache_read_input_tokens")
+        written = count("cache_creation_input_tokens")
+        # Anthropic counts what was neither read from a cache nor written.
+        fresh = count("input_tokens") + cached + written
+        prompt = count("prompt_tokens") or fresh
+        output = count("completion_tokens", "output_tokens")
+    except ValueError:
+        return Usage()
+    return Usage(prompt, cached, output, written)
 
 
 # Several servers
 
 
-LOAD = 1.25
-"""A problem stays at its preferred server up to this multiple of the mean load."""
-FAILURES = 3  # in a row, after which a server that can be reached is set aside
-SHORTEST = 1.0
-LONGEST = 60.0
-"""Seconds for which a server is set aside."""
+REST_SECONDS = 10.0  # for which a server that failed gets no calls
 
 
 class Endpoint(ChatModel, Protocol):
@@ -808,113 +738,68 @@ class Endpoint(ChatModel, Protocol):
     reached: bool  # whether it ever answered, if only with an error
 
 
-class Server:
-    """One server of a model: its load, and until when it is set aside."""
-
-    def __init__(self, remote: Endpoint) -> None:
-        self.remote = remote
-        self.under_way = 0
-        self.aside_until = 0.0
-        self._doubtful = False  # set aside, and no call succeeded since
-        self._failures = 0  # in a row
-
-    def is_open(self, now: float) -> bool:
-        """Whether a call may go there: after a time aside, one tries it alone."""
-        if now < self.aside_until:
-            return False
-        return not (self._doubtful and self.under_way)
-
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Count one call under way."""
-        self.under_way += 1
-        try:
-            yield
-            self._failures = 0
-            self._doubtful = False
-        finally:
-            self.under_way -= 1
-
-    def note_failure(self, error: ModelError | KaceError) -> bool:
-        """Set the server aside if it should be; return whether another may be tried."""
-        if isinstance(error, KaceError):
-            unreachable = not self.remote.reached
-        else:
-            unreachable = isinstance(error, Transient) and not error.sent
-        timed_out = getattr(error, "failure", None) is Failure.TIMEOUT
-        seconds = 0.0
-        if isinstance(error, RateLimited):
-            seconds = max(SHORTEST, error.retry_after or 0.0)
-        elif unreachable or isinstance(error, Transient) or timed_out:
-            self._failures += 1
-            if unreachable or self._failures >= FAILURES:
-                seconds = SHORTEST * 2.0 ** min(self._failures - 1, 10)
-        now = time.monotonic()
-        if seconds and now >= self.aside_until:
-            seconds = min(seconds, LONGEST)
-            self.aside_until = now + seconds
-            self._doubtful = True
-            warning = "%s is set aside for %.0f s: %s"
-            log.warning(warning, self.remote.url, seconds, error.message)
-        unbilled = (
-            isinstance(error, RateLimited | Transient) and not error.billed
-        )
-        return unreachable or unbilled
-
-
 class Servers:
-    """A model at several servers.
+    """A model at several servers: a call goes to the one with the fewest under way.
 
-    Each problem is hashed to a preferred server, so its prompt stays in that server's
-    prefix cache. Its calls go there while the server has no more than its share of the
-    calls under way, else to the least busy one. The first server names the model in
-    caches and manifests, so others may come and go.
+    A server that failed rests while there is another. The first server names the model
+    in caches and manifests, so others may come and go.
     """
 
     def __init__(self, remotes: Sequence[Endpoint]) -> None:
-        self._servers = [Server(remote) for remote in remotes]
+        self._remotes = list(remotes)
+        self._under_way = dict.fromkeys(range(len(remotes)), 0)
+        self._rest_until = dict.fromkeys(range(len(remotes)), 0.0)
         self.name = remotes[0].name
         self.identity = remotes[0].identity
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request with one try, at another server where one cannot be used."""
-        errors: list[ModelError | KaceError] = []
-        for server in self.candidates(request.attempt.problem):
-            if errors:
-                await sent_again(errors[-1])
-            try:
-                with server.call():
-                    return await server.remote.complete(request)
-            except (ModelError, KaceError) as error:
-                if not server.note_failure(error):
-                    raise
-                errors.append(error)
-        # Waiting helps for a rate limit, perhaps for a lost server, never for a KaceError.
-        for kind in (RateLimited, ModelError):
-            for fault in errors:
-                if isinstance(fault, kind):
-                    raise fault
-        raise errors[0]
-
-    def candidates(self, key: str) -> Iterator[Server]:
-        """Yield each server once, the best choice at that moment; those set aside last."""
-        left = list(self._servers)
+        """Answer one request with one try; at another server if it was not taken."""
+        left = set(self._under_way)
+        fault: ModelError | KaceError | None = None
         while left:
-            now = time.monotonic()
-            able = [server for server in left if server.is_open(now)] or left
-            calls = 1 + sum(server.under_way for server in able)
-            share = math.ceil(LOAD * calls / len(able))
-            chosen = max(able, key=lambda server: _rank(server, key))
-            if chosen.under_way >= share:
-                chosen = min(able, key=lambda server: server.under_way)
-            left.remove(chosen)
-            yield chosen
+            place = self._choose(left)
+            left.remove(place)
+            if fault:
+                await sent_again(fault)
+            self._under_way[place] += 1
+            try:
+                return await self._remotes[place].complete(request)
+            except (ModelError, KaceError) as error:
+                if self._note_failure(place, error):
+                    raise
+                # A `ModelError` may pass, a `KaceError` would end the run.
+                if not isinstance(fault, ModelError):
+                    fault = error
+            finally:
+                self._under_way[place] -= 1
+        assert fault is not None
+        raise fault
 
     async def aclose(self) -> None:
         """Close the connections to every server."""
-        for server in self._servers:
-            await server.remote.aclose()
+        for remote in self._remotes:
+            await remote.aclose()
 
+    def _choose(self, left: set[int]) -> int:
+        """Return the server with the fewest calls, one that does not rest if any."""
+        now = time.monotonic()
 
-def _rank(server: Server, key: str) -> bytes:
-    return hashlib.blake2b(f"{server.remote.url} {key}".encode()).digest()
+        def rank(place: int) -> tuple[float, int, int]:
+            rest = max(0.0, self._rest_until[place] - now)
+            return rest, self._under_way[place], place
+
+        return min(left, key=rank)
+
+    def _note_failure(self, place: int, error: ModelError | KaceError) -> bool:
+        """Let the server rest; return whether it may have taken the request."""
+        remote = self._remotes[place]
+        taken = remote.reached
+        if isinstance(error, ModelError):
+            taken = error.billed
+            if error.failure is Failure.REFUSED:
+                return taken
+        now = time.monotonic()
+        if now >= self._rest_until[place]:
+            log.warning("%s failed and rests: %s", remote.url, error.message)
+        self._rest_until[place] = now + REST_SECONDS
+        return taken

