@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
-from kace.ladder.vote import group
+from kace.ladder.tiers import group
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 ATTEMPTS = DATA / "attempts_qwen2.5-coder-1.5b_math_l45_train200.jsonl.gz"

@@ -279,7 +279,6 @@ class Config(BaseModel):
     temperature: Temperature | None = None  # of every tier, over the preset's
     max_tokens: Tokens | None = None  # of every tier, over the preset's
     sampling: dict[LadderTier, Draw] = Field(default_factory=dict)
-    early_stop: bool = False
     # What MS and HS read: a path or a bundled tree's name. Without one, the problem alone.
     tree: Path | None = None
     retrieval: RetrievalConfig = RetrievalConfig()

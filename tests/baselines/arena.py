@@ -136,11 +136,11 @@ def solve(name: str, model: Scripted, problem: Problem = PROBLEMS[0], **changes:
     return run(open_system(name, bench(model, **changes)), model, problem)
 
 
-def run(system: System, model: Scripted, problem: Problem = PROBLEMS[0], *, early_stop: bool = False) -> Solution:
+def run(system: System, model: Scripted, problem: Problem = PROBLEMS[0]) -> Solution:
     async def solved() -> Solution:
         system.check([problem])
         async with Judge() as judge:
-            kit = Kit(model, judge, CONFIG.tier_sampling(), early_stop=early_stop)
+            kit = Kit(model, judge, CONFIG.tier_sampling())
             return await system.solve(problem, kit)
 
     return asyncio.run(solved())

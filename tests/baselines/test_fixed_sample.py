@@ -14,7 +14,6 @@ from kace.ladder.ladder import Kit
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution
 from kace.ladder.tiers import TierName
-from kace.models.base import Reply, Request
 from kace.problems import Problem
 from tests.baselines.arena import CONFIG, PROBLEMS, Solver, lost, run, solve
 
@@ -70,24 +69,6 @@ def test_failed_attempts_count_and_vote_for_nothing():
     assert (answer(solution), solution.correct, solution.paper_calls, solution.failed) == ("9", False, 5, True)
     assert [a.outcome for a in solution.attempts].count(Outcome.PROVIDER_ERROR) == 3
     assert [n for n, a in enumerate(solution.attempts) if a.correct] == [4]
-
-
-class Slow(Solver):
-    """A solver whose last two attempts take their time."""
-
-    async def complete(self, request: Request) -> Reply:
-        if request.attempt.index >= 3:
-            await asyncio.sleep(5)
-        return await super().complete(request)
-
-
-def test_early_stop_ends_when_the_plurality_is_decided_and_counts_what_it_cancelled():
-    solution = run(System("best-of-5", attempts=5), Slow(["10", "10", "10", "1", "1"]), early_stop=True)
-    assert (answer(solution), solution.paper_calls, solution.real_calls) == ("10", 5, 3)
-
-
-def test_early_stop_waits_while_the_plurality_may_still_change():
-    assert answer(run(System("best-of-5", attempts=5), Solver(["10", "10", "1", "1", "1"]), early_stop=True)) == "1"
 
 
 @dataclass

@@ -141,17 +141,6 @@ def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path
     assert len((run / "traces.jsonl").read_text().splitlines()) == 12
 
 
-def test_early_stop_is_counted_apart_from_failures(kace, tmp_path: Path):
-    path = write(tmp_path, 30)
-    one_by_one = ["--model", "scripted/dice?sides=3&latency=0.001", "--set", "max_connections=1"]
-    done = kace("solve", "--file", str(path), *one_by_one, "--set", "early_stop=true")
-    assert done.returncode == 0, done.stderr
-    (run,) = (tmp_path / "runs").iterdir()
-    rows = [json.loads(line) for line in (run / "traces.jsonl").read_text().splitlines()]
-    assert any(attempt["outcome"] == "cancelled" for row in rows for attempt in row["attempts"])
-    assert not any(row["failed"] for row in rows)
-
-
 def test_a_file_can_be_piped_limited_and_mapped(kace):
     rows = '{"q": "a?", "gold": "42"}\n{"q": "b?", "gold": "41"}\n{"q": "c?"}\n'
     done = kace(

@@ -42,7 +42,7 @@ FROZEN_HASHES = {
 }
 
 
-def solved(subject: Subject, answers: list[str], problem: Problem, *, early_stop: bool = False) -> Solution:
+def solved(subject: Subject, answers: list[str], problem: Problem) -> Solution:
     order = {"ES": 0, "MS": 2, "HS": 5}
 
     def script(request: Request) -> str:
@@ -51,9 +51,7 @@ def solved(subject: Subject, answers: list[str], problem: Problem, *, early_stop
     async def run() -> Solution:
         async with Judge(workers=0) as judge:  # nothing but mathematics needs one
             sampling = load_config(env={}).tier_sampling()
-            return await solve_on_ladder(
-                problem, Kit(Scripted(script), judge, sampling, subject=subject, early_stop=early_stop)
-            )
+            return await solve_on_ladder(problem, Kit(Scripted(script), judge, sampling, subject=subject))
 
     return asyncio.run(run())
 
@@ -77,13 +75,12 @@ def test_options_by_letter_and_by_words_are_one_answer() -> None:
     assert (found.answer, found.verdict) == ("(B)", Verdict.SAME)
 
 
-@pytest.mark.parametrize("early_stop", [False, True])
-def test_numbers_agree_within_the_tolerance(early_stop: bool) -> None:
+def test_numbers_agree_within_the_tolerance() -> None:
     problem = Problem("How fast?", "9.81 m/s^2")
     loose, strict = Subject("physics", "number", 0.01), Subject("physics", "number")
     answers = ["9.8", "9.81 m/s^2", "9.8", "9.81", "9.81"]
-    assert solved(loose, answers, problem, early_stop=early_stop).exit is ExitPath.ES_UNANIMOUS
-    found = solved(strict, answers, problem, early_stop=early_stop)
+    assert solved(loose, answers, problem).exit is ExitPath.ES_UNANIMOUS
+    found = solved(strict, answers, problem)
     assert (found.exit, found.correct) == (ExitPath.MS_MAJORITY, True)
 
 

@@ -26,6 +26,7 @@ from kace.ladder.policies import (
     make_policies,
     read_facts,
 )
+from kace.ladder.prompt import template
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.retrieve import Retriever
 from kace.ladder.session import open_session
@@ -180,6 +181,15 @@ def test_the_solver_reads_the_facts_between_the_problem_and_the_finish_line_with
     assert solver.asked[-1].sampling.temperature == SAMPLING["HS"].temperature  # type: ignore[index]
 
 
+def test_the_finish_has_the_role_of_the_hard_tier_in_the_papers_prompts():
+    solver, plain = Solver(APART, "0"), Solver(APART, "0")
+    solve(solver, Teacher(), prompts="paper")
+    solve(plain, Teacher())
+    role = template("paper/role_hs")
+    assert role in solver.asked[-1].messages[0].content
+    assert role not in plain.asked[-1].messages[0].content
+
+
 def test_the_prompt_hash_of_the_finish_is_its_own():
     solution = solve(Solver(APART, "0"), Teacher())
     assert solution.synthesis is not None
@@ -187,11 +197,11 @@ def test_the_prompt_hash_of_the_finish_is_its_own():
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=10, max_size=10), st.booleans())
-def test_the_ladder_is_the_same_with_and_without_synthesis(answers, early_stop):
+@given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=10, max_size=10))
+def test_the_ladder_is_the_same_with_and_without_synthesis(answers):
     with_it, without = Solver(answers, EXPECTED), Solver(answers, EXPECTED)
-    left = solve(with_it, Teacher(), tree=TREE, early_stop=early_stop)
-    right = solve(without, None, tree=TREE, early_stop=early_stop)
+    left = solve(with_it, Teacher(), tree=TREE)
+    right = solve(without, None, tree=TREE)
     assert left.exit is right.exit
     assert left.paper_calls == right.paper_calls
     assert left.attempts == right.attempts

@@ -24,13 +24,16 @@ from kace.ladder.record import (
 from kace.ladder.tiers import (
     FALLBACK_GATE,
     LOCKED,
+    AnswerClass,
     ExitPath,
     Lens,
+    Standing,
     Tier,
     TierName,
-    is_decided,
+    Vote,
+    count,
+    group,
 )
-from kace.ladder.vote import AnswerClass, Standing, Vote, count, group
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -137,9 +140,6 @@ class Kit:
     )
     prompts: Prompts = "default"  # whose instructions attempts get
     seed: int = 0
-    early_stop: bool = (
-        False  # cancel attempts that can no longer change the outcome
-    )
     source: ContextSource | None = None  # without one, tiers read nothing
     policies: Policies = Policies()
     observer: Observer = SILENT
@@ -188,7 +188,7 @@ async def climb(problem: Problem, kit: Kit) -> Climb:
             context = found
             contexts.append(found)
             recalls.append(found.record(tier.name))
-        attempts += await sample(problem, tier, context, attempts, kit)
+        attempts += await sample(problem, tier, context, kit)
         classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
         if kit.policies.opens(tier, vote, attempts[start:]):
@@ -213,7 +213,7 @@ async def climb(problem: Problem, kit: Kit) -> Climb:
 def fallback(
     classes: Sequence[AnswerClass], attempts: int
 ) -> tuple[ExitPath, Standing | None]:
-    """Return the exit and the winner if no gate opened: the plurality of all attempts, or the last that answered."""
+    """Return the exit and the winner if no gate opened: the plurality of all attempts, if any two agree."""
     vote = count(classes, 0, attempts)
     if FALLBACK_GATE.opens(vote):
         return ExitPath.FALLBACK_PLURALITY, vote.leader
@@ -249,40 +249,19 @@ async def sample(
     problem: Problem,
     tier: Tier,
     context: Context,
-    before: Sequence[Attempt],
     kit: Kit,
 ) -> list[Attempt]:
     """Make the tier's attempts side by side and return them in order."""
-    planned = plan_attempts(problem, tier, context, kit)
-    done: dict[int, Attempt] = {}
-    errors: list[KaceError] = []
-    when = asyncio.FIRST_COMPLETED if kit.early_stop else asyncio.ALL_COMPLETED
+    tasks = []
     async with asyncio.TaskGroup() as group:
-        tasks = {}
-        for index, each in enumerate(planned):
-            tasks[group.create_task(make_attempt(problem, each, kit))] = index
-        waiting = set(tasks)
-        while waiting:
-            finished, waiting = await asyncio.wait(waiting, return_when=when)
-            for task in finished:
-                result = task.result()
-                if isinstance(result, KaceError):
-                    errors.append(result)
-                else:
-                    done[tasks[task]] = result
-            open_tier = waiting and not errors
-            if open_tier and await is_tier_decided(
-                problem, tier, before, done, kit
-            ):
-                for task in waiting:
-                    task.cancel()
-                break
-    if errors:
-        raise errors[0]
+        for planned in plan_attempts(problem, tier, context, kit):
+            tasks.append(group.create_task(make_attempt(problem, planned, kit)))
     attempts = []
-    for index, each in enumerate(planned):
-        made = done.get(index)
-        attempts.append(made or Attempt.cancelled(each.key, each.lens))
+    for task in tasks:
+        made = task.result()
+        if isinstance(made, KaceError):
+            raise made
+        attempts.append(made)
     return attempts
 
 
@@ -301,23 +280,6 @@ def plan_attempts(
         prompt = solver_prompt(problem.text, lens, seen, role, kit.subject)
         planned.append(Planned(key, lens, prompt, hidden))
     return planned
-
-
-async def is_tier_decided(
-    problem: Problem,
-    tier: Tier,
-    before: Sequence[Attempt],
-    done: Mapping[int, Attempt],
-    kit: Kit,
-) -> bool:
-    """Whether the tier's missing attempts can no longer change its gate or its answer."""
-    start = len(before)
-    stop = start + tier.attempts
-    indexes = range(tier.attempts)
-    so_far = [*before, *map(done.get, indexes)]
-    pending = [start + index for index in indexes if index not in done]
-    classes = await classes_of(problem, so_far, kit)
-    return is_decided(tier.gate, count(classes, start, stop), pending)
 
 
 async def make_attempt(
@@ -431,12 +393,19 @@ async def conclude(
 
 
 def final_answer(climbed: Climb, kit: Kit) -> Answer | None:
-    """Return the answer after the ladder if there is one, else the winner's, else the last that was given."""
-    if climbed.finishing and climbed.finishing.answer is not None:
-        return read_answer(climbed.problem, climbed.finishing.answer, kit)
+    """Return the answer after the ladder if there is one, else the winner's, else that of the last tier's last attempt.
+
+    By default attempts without an answer are passed over; the paper takes the very last.
+    """
+    finishing = climbed.finishing
+    if finishing and finishing.answer is not None:
+        return read_answer(climbed.problem, finishing.answer, kit)
     if climbed.winner:
         return climbed.winner.answer
-    for attempt in reversed(climbed.attempts):
+    last = climbed.attempts[climbed.last_tier :]
+    if kit.prompts == "paper":
+        last = last[-1:]
+    for attempt in reversed(last):
         if attempt.answer is not None:
             return read_answer(climbed.problem, attempt.answer, kit)
     return None

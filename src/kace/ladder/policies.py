@@ -6,7 +6,6 @@ All are off by default.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import re
@@ -17,19 +16,18 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import BULLET, stray_character
 from kace.config import Config
 from kace.errors import DataError, UsageError
-from kace.files import read_plain, whole_lines
+from kace.files import whole_lines
 from kace.ladder.ladder import (
     Climb,
     ContextSource,
     Kit,
     Policies,
-    fallback,
     gate_opens,
     sample_once,
 )
@@ -43,8 +41,17 @@ from kace.ladder.prompt import (
     templates_hash,
 )
 from kace.ladder.record import Attempt, Solution, parse_solution
-from kace.ladder.tiers import FROM_MS, LOCKED, ExitPath, Tier, TierName
-from kace.ladder.vote import AnswerClass, Standing, Vote, count, heaviest
+from kace.ladder.tiers import (
+    FROM_MS,
+    LOCKED,
+    AnswerClass,
+    ExitPath,
+    Standing,
+    Tier,
+    TierName,
+    Vote,
+    heaviest,
+)
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -174,11 +181,6 @@ class DropoutSource:
 
 # Confidence: votes weighted by how sure attempts were, and an ES exit that requires it
 
-SCALES = (
-    1.0,
-    0.5,
-    2.0,
-)  # tried in calibration, the first unless another is better
 MOST = 5.0  # standard deviations, beyond which a weight no longer changes
 
 
@@ -211,7 +213,7 @@ class ConfidenceCalibration(BaseModel):
     attempts: int  # that answered, with confidence
     mean: float  # of their mean log-probabilities
     sd: float
-    scale: float
+    scale: float = 1.0
     es_exits: int  # agreed ES answers that are known to be right or wrong
     # Of the less sure attempt's tail confidence; `None` if none separates right from wrong.
     es_threshold: float | None
@@ -276,7 +278,7 @@ class ConfidencePolicy:
         )
 
     def weight(self, attempt: Attempt) -> float:
-        """Return the weight of an attempt's vote: exp(scale * z), or 1 without confidence.
+        """Return the weight of an attempt's vote: exp(scale z), or 1 without confidence.
 
         z is the attempt's mean log-probability, standardised.
         """
@@ -300,81 +302,34 @@ def least_sure(attempts: Sequence[Attempt]) -> Confidence | None:
     return least
 
 
-def agreed_at_es(solution: Solution) -> tuple[Confidence, bool] | None:
-    """Return how sure the ES attempts were if they agreed, and whether they are right; else `None`."""
-    es = [
-        attempt for attempt in solution.attempts if attempt.tier is TierName.ES
-    ]
-    positions = set(range(len(es)))
-    if not any(positions <= set(each.positions) for each in solution.classes):
-        return None
-    found = least_sure(es)
-    if found is None or es[0].correct is None:
-        return None
-    return found, es[0].correct
-
-
 def calibrate_confidence(
     solutions: Iterable[Solution],
 ) -> ConfidenceCalibration | None:
     """Calibrate on solves of training problems; `None` if fewer than two attempts differ in confidence."""
-    solutions = list(solutions)
+    problems = set()
     logprobs = []
     exits = []
     for solution in solutions:
+        problems.add(solution.problem)
         for attempt in solution.attempts:
             if attempt.answer is not None and attempt.confidence:
                 logprobs.append(attempt.confidence.logprob)
-        agreed = agreed_at_es(solution)
-        if agreed:
-            exits.append((agreed[0].tail, agreed[1]))
+        es = [a for a in solution.attempts if a.tier is TierName.ES]
+        found = least_sure(es)
+        positions = set(range(len(es)))
+        agreed = any(positions <= set(c.positions) for c in solution.classes)
+        if es and agreed and found and es[0].correct is not None:
+            exits.append((found.tail, es[0].correct))
     if len(set(logprobs)) < 2:
         return None
-    found = ConfidenceCalibration(
-        problems=len({solution.problem for solution in solutions}),
+    return ConfidenceCalibration(
+        problems=len(problems),
         attempts=len(logprobs),
         mean=fmean(logprobs),
         sd=pstdev(logprobs),
-        scale=1.0,
         es_exits=len(exits),
         es_threshold=best_threshold(exits),
     )
-
-    def count_right(scale: float) -> int:
-        scaled = found.model_copy(update={"scale": scale})
-        policy = ConfidencePolicy(scaled, vote=True)
-        right = 0
-        for solution in solutions:
-            position = recount(solution, policy)
-            if position is not None:
-                right += bool(solution.attempts[position].correct)
-        return right
-
-    return found.model_copy(update={"scale": max(SCALES, key=count_right)})
-
-
-def recount(
-    solution: Solution, policy: ConfidencePolicy | None = None
-) -> int | None:
-    """Return the position of the attempt whose answer wins at the same exit, by counts or under a policy."""
-    attempts = solution.attempts
-    classes = solution.answer_classes
-    last = attempts[-1].tier
-    start = next(
-        at for at, attempt in enumerate(attempts) if attempt.tier is last
-    )
-    vote = count(classes, start, len(attempts))
-    winner = vote.leader
-    if solution.exit in FALLBACKS:
-        winner = fallback(classes, len(attempts))[1]
-    if policy:
-        winner = policy.winner(vote, classes, attempts, winner)
-    if winner:
-        return winner.first
-    for position in reversed(range(len(attempts))):
-        if attempts[position].answer is not None:
-            return position
-    return None
 
 
 def best_threshold(exits: Sequence[tuple[float, bool]]) -> float | None:
@@ -411,53 +366,31 @@ def open_policy(config: Config) -> ConfidencePolicy | None:
             f"{setting} needs a calibration",
             fix="name a training run made with --set logprobs=true: --set confidence_from=RUN",
         )
-    if vote and config.early_stop:
-        raise UsageError(
-            "early_stop cannot know the weights of votes to come",
-            fix="leave out early_stop, or vote=confidence",
-        )
     return ConfidencePolicy(
         calibration_of(config.confidence_from), vote, es_exit
     )
 
 
 @cache
-def calibration_of(path: Path) -> ConfidenceCalibration:
-    """Return the calibration on a training run, or the one that a run's `run.json` records."""
-    found = None
-    if path.is_dir():
-        found = calibrate_confidence(_solutions_of(path))
-    elif path.is_file():
-        found = _recorded_calibration(path)
-    if found is None:
-        raise UsageError(
-            f"{path}: no confidence to calibrate by",
-            fix="name the folder of a training run made with --set logprobs=true, "
-            "by a model that gives log-probabilities",
-        )
-    return found
-
-
-def _solutions_of(folder: Path) -> list[Solution]:
-    """Return the last solution of every problem and seed of a run, in order."""
+def calibration_of(folder: Path) -> ConfidenceCalibration:
+    """Return the calibration on a training run."""
     trace = folder / "traces.jsonl"
     if not trace.is_file():
         fix = "give the --out of kace eval, solve or select"
         raise DataError(f"{folder}: no {trace.name} in it", fix=fix)
-    found: dict[tuple[str, int], Solution] = {}
+    solutions: dict[tuple[str, int], Solution] = {}
     for number, _, line in whole_lines(trace):
         solution = parse_solution(line, f"{trace}:{number}")
         if isinstance(solution, Solution):
-            found[solution.problem, solution.seed] = solution
-    return [found[key] for key in sorted(found)]
-
-
-def _recorded_calibration(path: Path) -> ConfidenceCalibration | None:
-    try:
-        recorded = json.loads(read_plain(path))["config"]["confidence"]
-        return ConfidenceCalibration.model_validate(recorded)
-    except (OSError, ValueError, KeyError, TypeError, ValidationError):
-        return None
+            solutions[solution.problem, solution.seed] = solution
+    found = calibrate_confidence(solutions[key] for key in sorted(solutions))
+    if found is None:
+        raise UsageError(
+            f"{folder}: no confidence to calibrate by",
+            fix="name the folder of a training run made with --set logprobs=true, "
+            "by a model that gives log-probabilities",
+        )
+    return found
 
 
 # Synthesis: if HS fails its gate, a teacher gathers what its attempts agree on, and the solver finishes from it.
@@ -512,30 +445,27 @@ class Synthesis:
         texts = [attempt.text for attempt in attempts if attempt.text.strip()]
         if len(texts) < LEAST_ATTEMPTS:
             return None
-        key = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
-        try:
-            reply = await self._gather(problem, texts, kit)
-        except ModelError as error:
-            failure = ModelError(error.failure, f"teacher: {error.message}")
-            return Attempt.failed(key, failure, None)
-        facts = read_facts(reply.text)
-        if not facts:
-            return None
-        prompt = finishing_prompt(problem.text, facts, context, kit.subject)
-        attempt = await sample_once(key, None, prompt, kit)
-        kit.observer.attempted(problem, attempt)
-        return attempt
-
-    async def _gather(
-        self,
-        problem: Problem,
-        texts: Sequence[str],
-        kit: Kit,
-    ) -> Reply:
         key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
         sampling = Sampling(0.0, self.max_tokens, key.sampling_seed())
         messages = gathering_prompt(problem.text, texts, kit.subject)
-        return await self.teacher.complete(Request(messages, sampling, key))
+        last = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
+        try:
+            reply = await self.teacher.complete(
+                Request(messages, sampling, key)
+            )
+        except ModelError as error:
+            failure = ModelError(error.failure, f"teacher: {error.message}")
+            return Attempt.failed(last, failure, None)
+        facts = read_facts(reply.text)
+        if not facts:
+            return None
+        role = HARD.name if kit.prompts == "paper" else None
+        prompt = finishing_prompt(
+            problem.text, facts, context, kit.subject, role
+        )
+        attempt = await sample_once(last, None, prompt, kit)
+        kit.observer.attempted(problem, attempt)
+        return attempt
 
 
 def gathering_prompt(
@@ -558,11 +488,10 @@ def finishing_prompt(
     facts: Sequence[str],
     context: Context,
     subject: Subject = MATHEMATICS,
+    role: TierName | None = None,
 ) -> Prompt:
     """Return the solver's prompt: that of an attempt without a lens, with the facts before the finish line."""
-    plain = solver_prompt(
-        problem, None, Context(context.cards), subject=subject
-    )
+    plain = solver_prompt(problem, None, Context(context.cards), role, subject)
     steer = template("from_facts", subject)
     quoted = fenced("facts", "\n".join(BULLET + fact for fact in facts))
     parts = (
@@ -589,14 +518,10 @@ def read_facts(reply: str) -> tuple[str, ...]:
         return ()
     facts: list[str] = []
     for line in block:
-        if not _is_fact(line):
+        short = len(line) <= MAX_FACT_CHARS
+        if not short or not line.startswith(BULLET) or stray_character(line):
             return ()
         fact = line.removeprefix(BULLET).strip()
         if fact not in facts and not _ANSWER.search(fact):
             facts.append(fact)
     return tuple(facts)
-
-
-def _is_fact(line: str) -> bool:
-    short = len(line) <= MAX_FACT_CHARS
-    return short and line.startswith(BULLET) and stray_character(line) is None

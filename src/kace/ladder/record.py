@@ -17,8 +17,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kace.answers.equal import Verdict
 from kace.answers.extract import Answer, last_boxed, read_answer
 from kace.errors import DataError
-from kace.ladder.tiers import LOCKED, ExitPath, Tier, TierName
-from kace.ladder.vote import AnswerClass, Vote, count
+from kace.ladder.tiers import (
+    LOCKED,
+    AnswerClass,
+    ExitPath,
+    Tier,
+    TierName,
+    Vote,
+    count,
+)
 from kace.models.base import (
     AttemptKey,
     Confidence,
@@ -40,7 +47,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     PROVIDER_ERROR = "provider_error"
-    CANCELLED = "cancelled"  # stopped early, since it could no longer change the outcome
+    CANCELLED = "cancelled"  # in older traces: stopped early
 
 
 class _Record(BaseModel):
@@ -130,20 +137,6 @@ class Attempt(_Record):
             prompt=prompt,
             outcome=Outcome(error.failure.value),
             detail=error.message,
-        )
-
-    @classmethod
-    def cancelled(
-        cls,
-        key: AttemptKey,
-        lens: str | None,
-    ) -> Attempt:
-        """Record an attempt that was stopped because the tier was already decided."""
-        return cls(
-            tier=TierName(key.tier),
-            index=key.index,
-            lens=lens,
-            outcome=Outcome.CANCELLED,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -257,12 +250,6 @@ class Solution(_Record):
 
     __str__ = __repr__
 
-    def _repr_html_(self) -> str:
-        from kace.markup import Html, join, tag
-
-        working = tag("pre", self.working) if self.working else Html()
-        return join([tag("p", repr(self)[1:-1]), working])
-
     @property
     def name(self) -> str:
         """The problem's label, or the beginning of its hash."""
@@ -338,7 +325,7 @@ class Solution(_Record):
         classes = []
         for each in self.classes:
             answer = Answer.of(each.answer)
-            classes.append(AnswerClass(answer, each.positions, exact=False))
+            classes.append(AnswerClass(answer, each.positions))
         return tuple(classes)
 
     @property

@@ -131,7 +131,6 @@ async def open_session(
             subject=subject_of(config),
             prompts=config.retrieval.prompts,
             seed=config.seed,
-            early_stop=config.early_stop,
             policies=make_policies(open_policy(config), synthesis),
             observer=observer or SILENT,
         )

@@ -274,9 +274,9 @@ class LeaveOneOut:
             self.tree.card(name) for name in recall.cards if name != card_id
         ]
         context = Context(tuple(others), placement=self.placement)
-        kit = replace(self.kit, seed=record.seed, early_stop=False)
+        kit = replace(self.kit, seed=record.seed)
         problem = self.problems[record.problem]
-        attempts = await sample(problem, TIERS[recall.tier], context, (), kit)
+        attempts = await sample(problem, TIERS[recall.tier], context, kit)
         classes = await classes_of(problem, attempts, kit)
         right = await right_positions(problem, classes, kit)
         found = []

@@ -361,10 +361,8 @@ async def open_workbench(
 ) -> AsyncIterator[Workbench]:
     """Open the folder, which must hold the same work or none, and the models.
 
-    Models that are given stay the caller's to close. Every attempt is made: what is
-    left of a tier that stopped early is a biased sample of it.
+    Models that are given stay the caller's to close.
     """
-    config = config.model_copy(update={"early_stop": False})
     async with AsyncExitStack() as opened:
         if observer:
             on_step = observer.step_done
