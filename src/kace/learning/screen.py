@@ -26,7 +26,7 @@ import re
 import tomllib
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +34,6 @@ from typing import NamedTuple, Self
 
 from kace.answers.exact import Number
 from kace.answers.extract import Answer
-from kace.answers.normalize import NUMBER_WORDS, normal_form
 from kace.cards.card import (
     BODY_CAPS,
     UNIVERSAL,
@@ -53,17 +52,10 @@ CUSTOMARY = frozenset(
     (24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000)
 )
 CUSTOMARY_CONSTANTS = frozenset(
-    (
-        r"\sqrt{2}",
-        r"\sqrt{3}",
-        r"\frac{1}{2}\cdot \sqrt{2}",
-        r"\frac{1}{2}\cdot \sqrt{3}",
-    )
-) | {r"\pi", r"2\cdot \pi", r"\frac{1}{2}\cdot \pi", r"\frac{1}{3}\cdot \pi"}
-MAX_FACTOR_DIGITS = 3  # longer numbers seldom belong to a formula with letters
-MIN_COMMON = (
-    4  # fewer content words in common are what any two problems may have
+    (r"\sqrt{2}", r"\sqrt{3}", r"\pi", r"2\cdot \pi", r"\frac{1}{2}\cdot \pi")
 )
+MIN_COMMON = 4
+"""Fewer content words in common are what any two problems may have."""
 NGRAM = 8
 CONTENT = 4
 """So many words in a row, numbers aside, with so many content words, are a copy; with
@@ -72,7 +64,6 @@ fewer a phrase of the trade."""
 _TABLES = tomllib.loads(
     Path(__file__).with_name("screen.toml").read_text(encoding="utf-8")
 )
-_COMMON_WORDS = frozenset(_TABLES["common"].split())
 _FILLER = frozenset(_TABLES["filler"].split())
 _TALK = "it speaks of {!r}, which is about tests and not about mathematics"
 _ORDER = "it orders its reader about: {!r}"
@@ -87,8 +78,6 @@ _FORMULA = re.compile(
     r"|[a-z]\([a-z]|\b[a-zA-Z]_\w"
 )
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
-_COMMAND = re.compile(r"\\[A-Za-z]+")
 
 
 def check_card(
@@ -105,31 +94,21 @@ def _broken_rules(
 ) -> Iterator[tuple[str, str]]:
     """Yield the rules that a card breaks by itself or by its place, with reasons."""
     given = card.difficulty_tag
-    tags = card.domain_tags
     lines = line_count(card.body)
     cap = BODY_CAPS[given]
     if lines > cap:
-        yield (
-            "body_cap",
-            f"its body has {lines} lines, {given.value} allows {cap}",
-        )
-    for tag in tags:
+        reason = f"its body has {lines} lines, {given.value} allows {cap}"
+        yield "body_cap", reason
+    for tag in card.domain_tags:
         if tag not in (UNIVERSAL, *domains):
             yield "wrong_domain", f"there is no domain {tag!r}"
-    if cell.domain not in tags and UNIVERSAL not in tags:
-        where = f"it belongs to {', '.join(tags)}"
-        yield "wrong_domain", f"{where}, and was proposed for {cell.domain}"
     if given not in (cell.difficulty, Difficulty.UNIVERSAL):
         reads = f"{cell.tier.value} reads {cell.difficulty.value} and universal"
         yield "wrong_tier", f"its difficulty is {given.value}, and {reads}"
     examples = [example.text for example in card.examples]
     yield from banned_phrases(visible("\n".join((shown_text(card), *examples))))
     if is_vague(card.body):
-        yield (
-            "vague",
-            "no sentence of its body can be acted on: no formula, number, object or "
-            "rule",
-        )
+        yield "vague", "no sentence of its body can be acted on"
 
 
 def banned_phrases(text: str) -> Iterator[tuple[str, str]]:
@@ -160,9 +139,8 @@ class HeldOutHashes(NamedTuple):
 
     worked: frozenset[str] = frozenset()  # of the numbers with the answer
     ngrams: frozenset[str] = frozenset()
-    templates: frozenset[frozenset[str]] = (
-        frozenset()
-    )  # of the content words of each
+    templates: frozenset[frozenset[str]] = frozenset()
+    """The hashes of the content words of each problem."""
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> Self:
@@ -171,7 +149,7 @@ class HeldOutHashes(NamedTuple):
         ngrams: set[str] = set()
         templates: set[frozenset[str]] = set()
         for problem in problems:
-            keys = map(_key, _readings(problem.answer or ""))
+            keys = _answer_keys(problem.answer or "")
             worked.update(_worked_hashes(problem.text, keys))
             ngrams.update(map(_hash, copied_ngrams(problem.text)))
             templates.add(_template(problem.text))
@@ -218,54 +196,46 @@ class _Known(NamedTuple):
     """What the rules need of a problem."""
 
     name: str
-    keys: tuple[
-        str, ...
-    ]  # of the answer; of a percentage also the number before it
+    keys: frozenset[str]  # of the answer, and of its number before a unit
     telling: bool  # whether the answer is a telling number
+    verbatim: str  # the signs of an answer with a telling number
     parts: frozenset[Fraction]  # the numbers of an answer that has several
     numbers: frozenset[Fraction]  # of the text, without 0, 1 and the answer
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
         answer = problem.answer or ""
-        readings = _readings(answer)
-        measured = _MEASURED.fullmatch(answer.strip())
-        if measured:
-            readings.append(measured[1])
-        keys = tuple(map(_key, readings))
-        values = [_answer(reading).value for reading in readings]
-        parts = find_numbers(answer).literals
+        keys = _answer_keys(answer)
+        parts = frozenset(map(_fraction, _NUMBER.findall(normalise(answer))))
         numbers = find_numbers(problem.text).literals - {0, 1}
         if len(parts) == 1:
             numbers -= parts
-        several = len(parts) > 1 and any(map(is_telling, parts))
+        telling = any(map(is_telling, parts))
         return cls(
             name=problem.name,
             keys=keys,
-            telling=any(map(is_telling, values)),
-            parts=parts if several else frozenset(),
+            telling=any(map(_is_telling_key, keys)),
+            verbatim=_compact(answer) if telling else "",
+            parts=parts if telling and len(parts) > 1 else frozenset(),
             numbers=numbers,
         )
 
-    def leaks(self, numbers: FoundNumbers) -> Iterator[tuple[str, str]]:
+    def leaks(
+        self, text: str, found: FoundNumbers
+    ) -> Iterator[tuple[str, str]]:
         """Yield what a card written from the problem carries over, by rule."""
-        for key in self.keys:
-            shown = repr(numbers.values.get(key, key)[:60])
-            if key in numbers.given and key not in ("=0", "=1"):
-                yield (
-                    "answer_leak",
-                    f"gives {shown} as an answer: it is the answer of",
-                )
-            if self.telling and key in numbers.values:
-                yield "answer_leak", f"holds {shown}: it is the answer of"
-            whole = self.numbers and self.numbers <= numbers.standing
-            if whole and key in numbers.values:
-                yield "answer_leak", "holds the numbers and the answer of"
-        if self.parts and any(map(self.parts.issubset, numbers.lines)):
+        if self.keys & found.given - {"=0", "=1"}:
+            yield "answer_leak", "calls an answer what is the answer of"
+        whole = bool(self.numbers) and self.numbers <= found.literals
+        if (self.telling or whole) and self.keys & found.values:
+            yield "answer_leak", "holds the answer of"
+        if "|" in self.verbatim and self.verbatim in _compact(text):
+            yield "answer_leak", "repeats the answer of"
+        if self.parts and any(map(self.parts.issubset, found.lines)):
             yield "answer_leak", "holds the parts of the answer of"
-        telling = set(filter(is_telling, self.numbers))
+        telling = frozenset(filter(is_telling, self.numbers))
         several = len(telling) > 1 or max(telling, default=0) > LARGE
-        if several and telling <= numbers.literals:
+        if several and telling <= found.literals:
             yield "instance_overfit", "repeats the numbers of"
 
 
@@ -287,16 +257,16 @@ class LeakScreen:
             worked=held_out.worked | ours.worked,
             ngrams=held_out.ngrams | ours.ngrams,
         )
-        self._known = list(map(_Known.of, problems))
         self._named: defaultdict[str, list[_Known]] = defaultdict(list)
         self._by_number: defaultdict[Fraction, list[_Known]] = defaultdict(list)
-        self._copies: dict[str, _Known] = {}
-        for known, problem in zip(self._known, problems, strict=True):
+        self._copies: dict[str, str] = {}
+        for problem in problems:
+            known = _Known.of(problem)
             self._named[one_line(problem.name)].append(known)
             for value in filter(is_telling, known.numbers):
                 self._by_number[value].append(known)
             for ngram in copied_ngrams(problem.text):
-                self._copies.setdefault(ngram, known)
+                self._copies.setdefault(ngram, known.name)
 
     def retells(self, text: str) -> bool:
         """Whether a text retells a problem held out."""
@@ -305,87 +275,87 @@ class LeakScreen:
     def find(self, card: Card) -> CardRefusal | None:
         """Return the first thing that a card carries over, or `None`."""
         for rule, what in self._leaks(card):
-            return CardRefusal.by_code(card.card_id, rule, what)
+            return CardRefusal.by_code(card.card_id, rule, f"it {what}")
         return None
 
     def _leaks(self, card: Card) -> Iterator[tuple[str, str]]:
         text = shown_text(card)
-        numbers = find_numbers(text)
+        found = find_numbers(text)
         for name in card.provenance.supporting_problems:
             for known in self._named.get(one_line(name), ()):
-                for rule, what in known.leaks(numbers):
-                    yield rule, f"it {what} the problem {known.name}"
-        for known in self._known_near(numbers):
-            several = (
-                len(known.numbers) > 1 and known.numbers <= numbers.standing
-            )
-            if several and not numbers.values.keys().isdisjoint(known.keys):
-                what = f"holds the numbers and the answer of the problem {known.name}"
-                yield "answer_leak", f"it {what}"
+                for rule, what in known.leaks(text, found):
+                    yield rule, f"{what} the problem {known.name}"
+        near: dict[str, _Known] = {}
+        for value in found.literals:
+            for known in self._by_number.get(value, ()):
+                near[known.name] = known
+        for name, known in sorted(near.items()):
+            several = len(known.numbers) > 1 and known.numbers <= found.literals
+            if several and known.keys & found.values:
+                what = f"has the numbers and the answer of the problem {name}"
+                yield "answer_leak", what
         for ngram in copied_ngrams(text):
             if ngram in self._copies:
-                name = self._copies[ngram].name
-                yield (
-                    "instance_overfit",
-                    f"it repeats {ngram!r} of the problem {name}",
-                )
+                what = f"repeats {ngram!r} of the problem {self._copies[ngram]}"
+                yield "instance_overfit", what
         for example in card.examples:
             retold = self._examples.retold(example, self.max_overlap)
             if retold:
-                yield "answer_leak", retold
-
-    def _known_near(self, numbers: FoundNumbers) -> list[_Known]:
-        """Return the problems that share a telling number with a text, by name."""
-        found: dict[str, _Known] = {}
-        for value in numbers.standing:
-            for known in self._by_number.get(value, ()):
-                found[known.name] = known
-        return [found[name] for name in sorted(found)]
+                yield "answer_leak", f"shows what is not its own: {retold}"
 
 
 # Numbers of a text of prose and formulas. Nothing is ever evaluated as code.
 
 
 class FoundNumbers(NamedTuple):
-    """The numbers of a text, by what it does with them."""
+    """The numbers of a text that no letter belongs to, as in `20n`."""
 
-    values: Mapping[str, str]  # by key, numbers and expressions without letters
+    values: frozenset[str]  # keys of numbers and of expressions
     given: frozenset[str]  # keys of what is boxed or called an answer
-    literals: frozenset[Fraction]
-    standing: frozenset[Fraction]  # literals outside of formulas with letters
-    lines: tuple[frozenset[Fraction], ...]  # literals of each line
+    lines: tuple[frozenset[Fraction], ...]
+
+    @property
+    def literals(self) -> frozenset[Fraction]:
+        """Return the numbers of all lines."""
+        return frozenset().union(*self.lines)
 
 
-_LIST_MARK = re.compile(r"^\s*(?:[-*]\s+|\(?\d{1,2}[.)]\s+)")
-_SEQUENCE = re.compile(r"(?<![\d.,(])\d{1,9}(?:, ?\d{1,9}){3,}(?![\d)])")
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?!\d)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_AROUND = re.compile(r"\s*([-+*/^]|\\(?:cdot|times|div)(?![A-Za-z]))\s*")
+_ARGUMENT = r"\s*(?:\{[^{}]*\}|\d)"
+_OPERAND = (
+    rf"(?:\\[dtc]?frac{_ARGUMENT}{_ARGUMENT}|\\[dt]?binom{_ARGUMENT}{_ARGUMENT}"
+    rf"|\\sqrt{_ARGUMENT}|\\pi(?![A-Za-z])|\d+(?:\.\d+)?(?:\s*\\?%|\s+percent\b)?!?)"
+)
+_OPERATOR = r"(?:[-+*/^:]|\\(?:cdot|times|div)(?![A-Za-z]))"
 _EXPRESSION = re.compile(
-    r"(?:\\(?:[dtc]?frac|[dt]?binom|sqrt|pi|cdot|times|div)(?![A-Za-z])\s*"
-    r"|\d+(?:\.\d+)?(?:\s*\\?%|\s+percent\b)?|[-+*/^!(){}])+"
+    rf"-?\(*{_OPERAND}(?:\)*{_OPERATOR}?[({{]*-?{_OPERAND}[)}}]*)*"
 )
+_SEQUENCE = re.compile(
+    r"(?<!\()\b(?:\d{1,9}, ?){5,}\d{1,9}"
+)  # such as the primes
+_AROUND = re.compile(rf"\s*({_OPERATOR})\s*")
 _LETTER_BEFORE = re.compile(
-    r"(?:(?<![A-Za-z\\])[A-Za-z]|\\(?!boxed|fbox)[A-Za-z]+)$"
+    r"(?:(?<![A-Za-z\\])[A-Za-z]|\\(?!boxed|fbox|text|pi)[A-Za-z]+)[-+*/^_(){}]*$"
 )
-_LETTER_AFTER = re.compile(r"[A-Za-z](?![A-Za-z])|\\[A-Za-z]+")
+_LETTER_AFTER = re.compile(
+    r"[-+*/^(){}]*(?:[A-Za-z](?![A-Za-z])|\\(?!text|end)[A-Za-z]+)"
+)
 _PERCENT = re.compile(r"\s*(?:\\?%|percent)$")
 _MEASURED = (
     re.compile(  # a number with its unit; a factor such as in 17x is none
-        r"(\d+(?:,\d{3})*(?:\.\d+)?)(?:\s+|\s*\\text\s*\{\s*|(?=[A-Za-z]{2}))"
-        r"[A-Za-z][A-Za-z ./^\d]*\}?"
+        r"\$?(\d+(?:\.\d+)?)(?:\s+|(?=[A-Za-z]{2}))[A-Za-z][A-Za-z ./^\d]*"
     )
 )
 _BOXED = re.compile(
     r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 )
 _STATED = re.compile(
-    r"\b(?:answers?|solutions?|results?)\b"
-    r"(?:\s+(?:here|then|now|thus|always|therefore|must|should|will|would))*"
-    r"\s*(?:(?:is|are|was|be|equals?|of|as)\b|[=:])?"
-    r"\s*(?:(?:exactly|just|simply|only|therefore|always|indeed|equal\s+to)\b)?"
-    r"\s*([^\n;]{1,80})"
-    r"|(\S+)\s+(?:is|are|was)\s+(?:the|our|its|your)\s+(?:answer|solution|result)\b",
+    r"(?:\b(?:answer|ans|solution|result)s?\b|####)[\s:=]*"
+    r"(?:(?:is|are|was|be|equals?|comes|to|of|here|then|now|thus|always|therefore|must"
+    r"|should|will|would|exactly|just|simply|only|indeed|equal)\b[\s:=]*)*"
+    r"([^\n;]{1,80})"
+    r"|(\S+)\s+(?:is|are|was)\s+(?:the|our|its|your)\s+(?:final\s+)?"
+    r"(?:answer|solution|result)\b",
     re.I,
 )
 _STATED_END = re.compile(
@@ -394,14 +364,8 @@ _STATED_END = re.compile(
 _answer = lru_cache(maxsize=16_384)(Answer.of)
 
 
-def is_telling(value: object) -> bool:
+def is_telling(value: int | Fraction) -> bool:
     """Whether a number does not occur everywhere: 7, 180 and 1/2 do, 142 does not."""
-    if isinstance(value, Number):
-        if value.rational is None:
-            return value.constant and str(value) not in CUSTOMARY_CONSTANTS
-        value = value.rational
-    if not isinstance(value, (int, Fraction)):
-        return False
     top = abs(Fraction(value).numerator)
     below = Fraction(value).denominator
     if below == 1:
@@ -409,52 +373,41 @@ def is_telling(value: object) -> bool:
     return max(top, below) > 4 and not (top == 1 and below <= SMALL)
 
 
+def _is_telling_key(key: str) -> bool:
+    """Whether a key is of a telling number, or of a constant such as 2 sqrt(3)."""
+    value = _answer(key.removeprefix("=")).value
+    if not isinstance(value, Number):
+        return False
+    if value.rational is None:
+        return value.constant and str(value) not in CUSTOMARY_CONSTANTS
+    return is_telling(value.rational)
+
+
 def find_numbers(text: str) -> FoundNumbers:
     """Return the numbers of a text."""
-    values: dict[str, str] = {}
-    standing: set[Fraction] = set()
-    lines: list[frozenset[Fraction]] = []
     plain = normalise(text)
+    values: set[str] = set()
+    lines: list[frozenset[Fraction]] = []
     for line in plain.split("\n"):
-        line = _LIST_MARK.sub("", line)
-        lines.append(frozenset(map(_fraction, _NUMBER.findall(line))))
-        for digits in _GROUPED.findall(line):
-            _stand(re.sub("[, ]", "", digits), values, standing)
-        line = _AROUND.sub(r"\1", _SEQUENCE.sub(_large_only, line))
-        for match in _EXPRESSION.finditer(line):
-            attached = _LETTER_BEFORE.search(line[: match.start()])
-            letters = attached or _LETTER_AFTER.match(line, match.end())
-            for literal in _NUMBER.findall(match[0]):
-                if not letters or len(literal) > MAX_FACTOR_DIGITS:
-                    standing.add(_fraction(literal))
-                    if _fraction(literal) > LARGE:
-                        _stand(literal, values, standing)
-            if not letters and re.search(r"\d", match[0]):
-                for reading in _readings(_trim(match[0])):
-                    values[_key(reading)] = reading
-    return FoundNumbers(
-        values=values,
-        given=frozenset(_given_keys(plain)),
-        literals=frozenset().union(standing, *lines),
-        standing=frozenset(standing),
-        lines=tuple(lines),
-    )
+        literals = set()
+        for expression in _expressions(line):
+            values.update(_answer_keys(expression))
+            for literal in _NUMBER.findall(expression):
+                values.add(_key(literal))
+                literals.add(_fraction(literal))
+        lines.append(frozenset(literals))
+    given = frozenset(_given_keys(plain))
+    return FoundNumbers(frozenset(values), given, tuple(lines))
 
 
-def _stand(
-    digits: str, values: dict[str, str], standing: set[Fraction]
-) -> None:
-    """Add a number of a text."""
-    values[_key(digits[:200])] = digits
-    standing.add(_fraction(digits))
-
-
-def _large_only(match: re.Match[str]) -> str:
-    """Return the large numbers of a growing sequence such as the primes."""
-    numbers = list(map(int, re.findall(r"\d+", match[0])))
-    if numbers != sorted(numbers):
-        return match[0]
-    return "; ".join(str(number) for number in numbers if number > LARGE)
+def _expressions(line: str) -> Iterator[str]:
+    """Yield the numbers and expressions of a line that no letter belongs to."""
+    line = _AROUND.sub(r"\1", _SEQUENCE.sub("", line))
+    for match in _EXPRESSION.finditer(line):
+        before = line[max(0, match.start() - 40) : match.start()]
+        attached = _LETTER_BEFORE.search(before)
+        if not attached and not _LETTER_AFTER.match(line, match.end()):
+            yield match[0].strip("({") if "(" not in match[0][1:] else match[0]
 
 
 def _given_keys(text: str) -> Iterator[str]:
@@ -463,34 +416,22 @@ def _given_keys(text: str) -> Iterator[str]:
     for match in _STATED.finditer(text):
         stated.append(_STATED_END.split(match[1] or match[2], maxsplit=1)[0])
     for each in stated:
-        for reading in _readings(each.strip(" .")):
-            yield _key(reading)
-        numbers = _NUMBER.findall(each)
-        if len(numbers) == 1 and not re.search(r"[-+*/^\\]", each):
-            yield _key(numbers[0])
+        yield from _answer_keys(each.strip(" .$"))
+        only = list(_expressions(each))
+        if len(only) == 1:
+            yield from _answer_keys(only[0])
 
 
-def _trim(text: str) -> str:
-    """Return the text without operators at its ends and unpaired brackets."""
-    text = text.strip("*/^! ").rstrip("+-({").lstrip("+)}")
-    for opening, closing in ("()", "{}"):
-        while text.startswith(opening) and text.count(opening) > text.count(
-            closing
-        ):
-            text = text[1:].strip()
-        while text.endswith(closing) and text.count(closing) > text.count(
-            opening
-        ):
-            text = text[:-1].strip()
-    return text
-
-
-def _readings(answer: str) -> list[str]:
-    """Return an answer, and the number before the sign of a percentage."""
+def _answer_keys(answer: str) -> frozenset[str]:
+    """Return the keys of an answer, and of its number before a unit or percent sign."""
+    answer = normalise(answer).strip()
     if not re.search(r"\w", answer):
-        return []
-    bare = _PERCENT.sub("", answer)
-    return [answer] if bare == answer else [answer, bare]
+        return frozenset()
+    keys = {_key(answer), _key(_PERCENT.sub("", answer))}
+    measured = _MEASURED.fullmatch(answer)
+    if measured:
+        keys.add(_key(measured[1]))
+    return frozenset(keys)
 
 
 def _key(text: str) -> str:
@@ -502,22 +443,37 @@ def _fraction(digits: str) -> Fraction:
 
 
 def _worked_hashes(text: str, keys: Iterable[str]) -> set[str]:
-    literals = find_numbers(text).literals
+    literals = frozenset(map(_fraction, _NUMBER.findall(normalise(text))))
     numbers = " ".join(map(str, sorted(literals - {0, 1} or literals)))
     return {_hash(f"{numbers} = {key}") for key in keys}
 
 
 # Words of a text.
 
+_SMALL_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_SPELLED_VALUES = {
+    **{word: value for value, word in enumerate(_SMALL_WORDS.split())},
+    **{word: 10 * value for value, word in enumerate(_TENS.split(), 2)},
+}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_NUMBER_WORD = "|".join((*NUMBER_WORDS, *_SCALES))
+_NUMBER_WORD = "|".join((*_SPELLED_VALUES, *_SCALES))
 _SPELLED = re.compile(
     rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')",
     re.I,
 )
+_COMMON_WORDS = frozenset(
+    (*_TABLES["common"].split(), *_SPELLED_VALUES, *_SCALES)
+)
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_SIGNS = str.maketrans("−–×·⋅÷⁄", "--***//")
 _TYPOGRAPHY = (
-    (re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,)(?=\d{3}(?!\d))"), ""),
-    (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))"), " "),
+    (re.compile(r"(?<=\d)(?:\{,\}|\\!|\\,|,\\!)(?=\d{3}(?!\d))"), ""),
+    (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|°"), " "),
     (
         re.compile(
             r"\\(?:left|right|displaystyle|degrees?)(?![A-Za-z])|\\[!,;:]"
@@ -527,6 +483,10 @@ _TYPOGRAPHY = (
     (re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}"), r" \1 "),
     (re.compile(r"\\?\$|\\[()\[\]]|[*_]{2}|~"), " "),
     (re.compile(r"(?<=\d)\s*[xX]\s*(?=\d)"), " * "),
+    (re.compile(r"—|―"), " ; "),
+)
+_GROUPED = re.compile(
+    r"(?<![\d.,(])\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?![\d)])"
 )
 
 
@@ -542,34 +502,33 @@ def visible(text: str) -> str:
 
 def normalise(text: str) -> str:
     """Return the text in ASCII and LaTeX, with numbers above twelve in digits."""
-    text = visible(text)
-    if not text.isascii():
-        text = "".join(map(_ascii_form, text))
+    text = visible(text).translate(_SIGNS)
     for pattern, new in _TYPOGRAPHY:
         text = pattern.sub(new, text)
+    text = _GROUPED.sub(lambda match: re.sub("[, ]", "", match[0]), text)
     return _SPELLED.sub(_spelled_digits, text)
 
 
-@lru_cache(maxsize=4_096)
-def _ascii_form(char: str) -> str:
-    """Return how ASCII and LaTeX write a character; a dash between clauses cuts."""
-    if char.isascii():
-        return char
-    form = " ; " if char in "—―" else normal_form(char)
-    return f"{form} " if form.startswith("\\") and form[-1].isalpha() else form
+def _compact(text: str) -> str:
+    """Return the text without spaces, between marks where numbers and words end."""
+    return "|".join(
+        re.findall(r"\d+|[a-z]+|[^\s\w{}\\]", normalise(text).lower())
+    )
 
 
 def _spelled_digits(match: re.Match[str]) -> str:
-    total = current = 0
+    total = 0
+    current = 0
     for word in re.findall(r"[a-z]+", match[0].lower()):
         scale = _SCALES.get(word, 0)
-        if scale:
-            current = max(1, current) * scale
-            if scale > 100:
-                total += current
-                current = 0
-        elif word != "and":
-            current += NUMBER_WORDS[word]
+        current = (
+            max(1, current) * scale
+            if scale
+            else current + _SPELLED_VALUES.get(word, 0)
+        )
+        if scale > 100:
+            total += current
+            current = 0
     value = total + current
     return str(value) if value > SMALL else match[0]
 
@@ -614,9 +573,8 @@ def copied_ngrams(text: str) -> Iterator[str]:
 
 
 def _template(text: str) -> frozenset[str]:
-    """Return the hashes of the content words, numbers aside."""
-    words = content_words(_SPELLED.sub(" ", visible(text)))
-    return frozenset(map(_hash, words))
+    """Return the hashes of the content words."""
+    return frozenset(map(_hash, content_words(visible(text))))
 
 
 def _hash(text: str) -> str:
