@@ -25,7 +25,7 @@ from kace.models.cache import read_calls
 from kace.problems import MAX_PROBLEM_CHARS, load_problems
 from kace.runs import table
 from kace.runs.table import row_of
-from kace.serve.chat import ApiError, read_json, read_solve
+from kace.serve.app import ApiError, ChatBody, problem_of, read_body
 from tests.attacks.given import a_call, trees
 from tests.card_examples import a_card
 from tests.card_samples import small_tree
@@ -157,7 +157,7 @@ def test_the_files_of_a_tree(cards: bytes, journal: bytes):
 @example(b'{"model": "kace", "messages": [{"role": "user", "content": "\\ud800"}]}')
 def test_request_bodies(data: bytes):
     try:
-        read_solve(read_json(data))
+        problem_of(read_body(data, ChatBody))
     except ApiError as error:
         assert 400 <= error.status < 500
 

@@ -18,8 +18,7 @@ from kace.config import load_config
 from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
 from kace.report.server import Bind, Closing, listening
-from kace.serve.app import ServerOptions, run
-from kace.serve.chat import RequestLimits
+from kace.serve.app import RequestLimits, ServerOptions, run
 
 T = TypeVar("T")
 SAMPLE = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? \d+(\.\d+)?")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from openai import OpenAI
 
 from kace.cards.tree import EpistemicTree
+from kace.ladder.policies import ConfidenceCalibration
 from kace.models.base import Confidence, Request
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
@@ -23,11 +23,14 @@ def unsure_of_five(request: Request) -> Confidence:
 
 
 @pytest.mark.parametrize("tree", [None, small_tree()])
-def test_unsure_es_answers_climb_and_sure_answers_outweigh_a_majority(tmp_path: Path, tree: EpistemicTree | None):
-    (tmp_path / "run.json").write_text(json.dumps({"config": {"confidence": CALIBRATION}}))
+def test_unsure_es_answers_climb_and_sure_answers_outweigh_a_majority(
+    tmp_path: Path, tree: EpistemicTree | None, monkeypatch: pytest.MonkeyPatch
+):
+    calibration = ConfidenceCalibration(**CALIBRATION)
+    monkeypatch.setattr("kace.ladder.policies.calibration_of", lambda folder: calibration)
     model = Watched(lambda asked: f"It is \\boxed{{{ANSWERS[asked.attempt.tier][asked.attempt.index]}}}")
     model.confidence = unsure_of_five
-    policies = {"vote": "confidence", "es_exit": "confident", "confidence_from": tmp_path / "run.json"}
+    policies = {"vote": "confidence", "es_exit": "confident", "confidence_from": tmp_path}
     with Running(model, tree=tree, **policies) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             reply = client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "What is it?"}])

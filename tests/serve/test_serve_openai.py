@@ -15,7 +15,7 @@ from kace.errors import KaceError
 from kace.ladder.relevance import Relevance
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
 from kace.models.scripted import Script
-from kace.serve.chat import RequestLimits
+from kace.serve.app import RequestLimits
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 
@@ -120,7 +120,7 @@ def test_usage_in_a_stream_is_sent_to_who_asks_for_it(client: OpenAI):
 
 
 def test_a_long_wait_is_kept_alive_by_comments_that_clients_skip(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.serve.chat.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("kace.serve.app.HEARTBEAT_SECONDS", 0.05)
     with Running(Watched(latency=0.4)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
         ask = {"model": "kace", "messages": PROBLEM, "stream": True}
         chunks = list(client.chat.completions.create(**ask))
@@ -150,9 +150,6 @@ def test_the_async_client_gets_the_same(server: Running):
 
 def test_the_models_are_listed(client: OpenAI):
     assert [model.id for model in client.models.list()] == ["kace", "scripted/watched", "watched"]
-    assert client.models.retrieve("scripted/watched").id == "scripted/watched"
-    with pytest.raises(openai.NotFoundError):
-        client.models.retrieve("gpt-9")
 
 
 @pytest.mark.parametrize("name", ["kace", "scripted/watched", "watched"])
@@ -170,7 +167,6 @@ def test_an_unknown_model_is_not_found(client: OpenAI):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("n", 2),
         ("tools", [{"type": "function", "function": {"name": "f", "parameters": {}}}]),
         ("tool_choice", "required"),
         ("response_format", {"type": "json_object"}),
@@ -193,8 +189,8 @@ def test_values_that_ask_for_nothing_are_fine_and_hints_are_listed(client: OpenA
 
 
 def test_an_unknown_parameter_is_named(client: OpenAI):
-    with pytest.raises(openai.BadRequestError, match="unknown parameter 'temprature'"):
-        client.chat.completions.create(model="kace", messages=PROBLEM, extra_body={"temprature": 1})
+    with pytest.raises(openai.BadRequestError, match="'temprature' cannot be honoured"):
+        client.chat.completions.create(model="kace", messages=PROBLEM, extra_body={"temprature": 2})
 
 
 def test_a_seed_draws_other_samples():
@@ -276,22 +272,7 @@ def test_over_its_calls_a_request_gets_what_was_paid_for(server: Running, stream
     body = paid(raised.value)
     assert (body["code"], body["message"]) == ("budget_exceeded", "the cap of 4 calls is reached")
     assert body["kace"]["calls"] == {"solver": 3, "classifier": 1}
-    assert sum(vote["votes"] for vote in body["kace"]["votes"]) == 3
     assert body["usage"]["completion_tokens"] == 3 * 4 + 1
-
-
-def test_equal_answers_are_one_vote_where_a_solve_ends_early():
-    def halves(request: Request) -> str:
-        answer = ("7", "1/2")[request.attempt.index] if request.attempt.tier == "ES" else "0.5"
-        return f"\\boxed{{{answer}}}"
-
-    with Running(Watched(halves), limits=RequestLimits(max_calls=3)) as server:
-        with OpenAI(base_url=server.base_url, api_key="none") as client:
-            with pytest.raises(openai.APIStatusError) as raised:
-                client.chat.completions.create(model="kace", messages=PROBLEM)
-    details = paid(raised.value)["kace"]
-    assert sorted(vote["votes"] for vote in details["votes"]) == [1, 2]
-    assert details["answer"] in ("1/2", "0.5")
 
 
 def test_the_lowest_cap_holds_wherever_it_stands():

@@ -41,13 +41,12 @@ def command(
         note(f"skill        {place}")
         return
     config = options.config()
-    if not (find_spec("mcp") and find_spec("prometheus_client")):
+    if not (find_spec("mcp") and find_spec("starlette")):
         raise UsageError(
             "kace mcp needs more libraries", fix="pip install 'kace[mcp]'"
         )
     from kace.report.workspace import Workspace
-    from kace.serve.app import ServerOptions
-    from kace.serve.chat import RequestLimits
+    from kace.serve.app import RequestLimits, ServerOptions
     from kace.serve.mcp import Tools, serve_stdio
 
     limits = RequestLimits(max_calls=config.max_calls, max_usd=config.max_usd)

@@ -62,8 +62,12 @@ def command(
     # The port is opened first: the imports below take a while.
     with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:
         from kace.report.server import Hosts
-        from kace.serve.app import ServerOptions, disable_full_collections, run
-        from kace.serve.chat import RequestLimits
+        from kace.serve.app import (
+            RequestLimits,
+            ServerOptions,
+            disable_full_collections,
+            run,
+        )
 
         ensure_weights(config)
         limits = RequestLimits(

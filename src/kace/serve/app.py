@@ -1,4 +1,7 @@
-"""The server: one model and one session for all requests, a ledger for each."""
+"""The ladder as an OpenAI-compatible endpoint.
+
+One model and one session serve all requests; each has a ledger of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,41 @@ import asyncio
 import gc
 import json
 import logging
+import secrets
 import time
 from collections import Counter
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
-    Coroutine,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-import prometheus_client as prometheus
-from prometheus_client.core import CounterMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive
 
-from kace.answers.extract import Answer
 from kace.cards.tree import EpistemicTree
-from kace.config import Config
+from kace.config import Caps, Config
 from kace.errors import (
     BudgetExceeded,
+    DataError,
     KaceError,
     one_line,
     redact,
@@ -47,50 +54,343 @@ from kace.ladder.ladder import ContextSource, Kit, Silent, solve
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution, boxed
 from kace.ladder.session import Session, open_session
-from kace.ladder.tiers import LOCKED, ExitPath, TierName
+from kace.ladder.tiers import LOCKED, TierName
 from kace.models import open_model
-from kace.models.base import ChatModel
+from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.models.cache import CallRecord, CallStore
-from kace.problems import Problem
+from kace.problems import Problem, check_problem_text
 from kace.report.server import Closing, Denial, Guard, Hosts, Port, Ready, serve
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
-from kace.serve import chat
-from kace.serve.chat import (
-    ApiError,
-    ChatBody,
-    Completion,
-    ReplyWriter,
-    RequestLimits,
-    Step,
-)
 from kace.words import counted
 
 log = logging.getLogger(__name__)
 
 SOLVER = "kace"
+JSON = "application/json"
 MAX_BODY = 2_000_000
+MAX_MESSAGES = 1_000
 MAX_WAITING = 1_000  # a client gives up before a longer queue has moved
 MAX_ANSWER = 60
-MAX_STOPS = 16
-SECONDS = (
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-    600.0,
-)
+HEARTBEAT_SECONDS = 15.0
+# A comment, which clients skip and which keeps connections open.
+HEARTBEAT = b": still climbing\n\n"
 
-OnStep = Callable[[Step], None]
+OnStep = Callable[["Step"], None]
+T = TypeVar("T")
+
+
+# Requests
+
+
+class ApiError(Exception):
+    """An error for the client. `paid` is what the request has used all the same."""
+
+    def __init__(
+        self,
+        message: str,
+        param: str | None = None,
+        *,
+        status: int = 400,
+        code: str = "invalid_value",
+    ) -> None:
+        super().__init__(message)
+        self.message = one_line(message, 1_000)
+        self.param = param
+        self.status = status
+        self.code = code
+        self.paid: Mapping[str, object] = {}
+
+    def body(self) -> bytes:
+        """Return the error object, the same in a response and in an event."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        error = {
+            "message": self.message,
+            "type": kind,
+            "param": self.param,
+            "code": self.code,
+            **self.paid,
+        }
+        return _encode({"error": error})
+
+    def response(self) -> Response:
+        """Return the error as a response.
+
+        Clients retry by status. Failed calls were retried here already, so only a server
+        that was too busy to start wants a retry.
+        """
+        headers = {"x-should-retry": "false"}
+        if self.status == 429:
+            headers = {"retry-after": "5"}
+        return Response(self.body(), self.status, headers, JSON)
+
+
+class RequestLimits(BaseModel):
+    """Caps on one request; `None` is no cap."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_calls: int | None = Field(default=None, ge=1)
+    max_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    def least(self, other: RequestLimits) -> RequestLimits:
+        """Return the lower of both caps for each kind."""
+        lowest = other.model_dump(exclude_none=True)
+        for name, cap in self.model_dump(exclude_none=True).items():
+            lowest[name] = min(cap, lowest.get(name, cap))
+        return RequestLimits(**lowest)
+
+    def caps(self) -> Caps:
+        """Return the caps that a ledger holds."""
+        return Caps(self.max_calls, self.max_usd)
+
+
+IGNORED = {
+    "frequency_penalty",
+    "metadata",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "temperature",
+    "top_p",
+    "user",
+    "verbosity",
+}
+"""Parameters of one sample, or about the client. A reply lists those that were given."""
+NEUTRAL: tuple[object, ...] = (
+    None,
+    False,
+    [],
+    {},
+    "none",
+    "auto",
+    ["text"],
+    {"type": "text"},
+)
+"""Values with which any other parameter changes nothing."""
+
+
+class _Part(BaseModel):
+    type: str
+    text: str = ""
+
+
+class _Message(BaseModel):
+    role: str
+    content: str | list[_Part] | None = None
+
+    def text(self) -> str:
+        """Return the text. Raises `ApiError` for anything but text."""
+        if self.role not in ("system", "developer", "user", "assistant"):
+            message = f"messages of role '{self.role[:40]}' cannot be solved"
+            raise ApiError(message, "messages")
+        if not isinstance(self.content, list):
+            return self.content or ""
+        for part in self.content:
+            if part.type != "text":
+                message = f"only text can be solved, not '{part.type[:40]}'"
+                raise ApiError(message, "messages", code="unsupported_content")
+        return "\n".join(part.text for part in self.content)
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class ChatBody(BaseModel):
+    """The parts of a request body that are read."""
+
+    model: str = Field(min_length=1)
+    messages: list[_Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    stream: bool = Field(default=False, strict=True)
+    stream_options: _StreamOptions = _StreamOptions()
+    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    max_completion_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    n: int = Field(default=1, ge=1, le=1)  # one vote over many attempts
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    stop: str | list[str] = []
+    kace: RequestLimits = RequestLimits()
+    ignored: list[str] = []  # given parameters that change nothing
+
+
+def read_body(body: bytes, kind: type[T]) -> T:
+    """Return the object of a JSON body. Raises `ApiError`."""
+    try:
+        raw = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise ApiError(f"the body is not JSON: {error}") from None
+    if not isinstance(raw, dict):
+        raise ApiError(f"the body is a {type(raw).__name__}, not an object")
+    given = {name: value for name, value in raw.items() if value is not None}
+    if kind is ChatBody:
+        given["ignored"] = _check_further(given)
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        param = where.partition(".")[0]
+        raise ApiError(f"'{where}': {first['msg'].lower()}", param) from None
+
+
+def _check_further(given: Mapping[str, object]) -> list[str]:
+    """Return the parameters that are ignored; refuse what a ladder cannot honour."""
+    ignored = []
+    for name, value in given.items():
+        if name in IGNORED:
+            ignored.append(name)
+        elif name not in ChatBody.model_fields and value not in NEUTRAL:
+            message = f"'{name[:60]}' cannot be honoured: a solve gives one answer in text"
+            raise ApiError(message, name[:60], code="unsupported_parameter")
+    return sorted(ignored)
+
+
+def problem_of(body: ChatBody) -> Problem:
+    """Return the last user message, after the text of earlier messages."""
+    turns = [(message.role, message.text()) for message in body.messages]
+    role, last = turns.pop()
+    if role != "user" or not last.strip():
+        message = (
+            "there is no problem: the last message must be a user's, with text"
+        )
+        raise ApiError(message, "messages")
+    parts = [text for role, text in turns if role in ("system", "developer")]
+    earlier = []
+    for role, text in turns:
+        if role in ("user", "assistant"):
+            earlier.append(f"{role.capitalize()}: {text}")
+    if earlier:
+        parts += ["Earlier in this conversation:", *earlier]
+    parts.append(last)
+    text = "\n\n".join(part.strip() for part in parts if part.strip())
+    try:
+        check_problem_text(text, "messages")
+    except DataError as error:
+        raise ApiError(error.message, "messages") from None
+    return Problem(text)
+
+
+# Replies
+
+
+class Step(NamedTuple):
+    """One step of a climb: a line for people, and details for programs."""
+
+    event: str
+    text: str
+    details: Mapping[str, object] = {}
+
+
+class Completion(NamedTuple):
+    """The reply to a client. `kace` holds what OpenAI's format has no place for."""
+
+    content: str
+    usage: Usage
+    kace: Mapping[str, object] = {}
+
+
+class ReplyWriter:
+    """Writes a completion in OpenAI's format, in one piece or as events."""
+
+    def __init__(self, body: ChatBody) -> None:
+        self._include_usage = body.stream_options.include_usage
+        self._head = {
+            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": body.model,  # as the client named it
+        }
+
+    def whole(self, completion: Completion) -> bytes:
+        """Return the completion in one piece."""
+        message = {
+            "role": "assistant",
+            "content": completion.content,
+            "refusal": None,
+        }
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+        body = {
+            **self._head,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": _usage(completion.usage),
+            "kace": completion.kace,
+        }
+        return _encode(body)
+
+    def opening(self) -> bytes:
+        """Return the first event."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def step(self, step: Step) -> bytes:
+        """Return the event of a step."""
+        kace = {"event": step.event, "text": step.text, **step.details}
+        return self._chunk({"reasoning_content": f"{step.text}\n"}, kace=kace)
+
+    def closing(self, completion: Completion) -> bytes:
+        """Return the last events: the content, its details and the usage."""
+        events = self._chunk({"content": completion.content})
+        events += self._chunk({}, kace=completion.kace, finish="stop")
+        if self._include_usage:
+            events += self._event(choices=[], usage=_usage(completion.usage))
+        return events + event(b"[DONE]")
+
+    def _chunk(
+        self,
+        delta: Mapping[str, object],
+        *,
+        kace: Mapping[str, object] | None = None,
+        finish: str | None = None,
+    ) -> bytes:
+        choice = {
+            "index": 0,
+            "delta": delta,
+            "logprobs": None,
+            "finish_reason": finish,
+        }
+        extra: dict[str, object] = {}
+        if self._include_usage:
+            extra["usage"] = None
+        if kace is not None:
+            extra["kace"] = kace
+        return self._event(choices=[choice], **extra)
+
+    def _event(self, **fields: object) -> bytes:
+        body = {**self._head, "object": "chat.completion.chunk", **fields}
+        return event(_encode(body))
+
+
+def event(data: bytes) -> bytes:
+    """Return data as one event of a stream."""
+    return b"data: " + data + b"\n\n"
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    """Return tokens as a completion counts them."""
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }
+
+
+def _encode(body: Mapping[str, object]) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+# The server
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,216 +457,150 @@ def disable_full_collections() -> None:
     gc.set_threshold(700, 1_500, 10)
 
 
-# Routes
-
-
 def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     """Return the endpoint behind its guard."""
     served = options.config.model
-    models = {}
-    for name in (SOLVER, served, served.partition("/")[2]):
-        models[name] = {
-            "id": name,
-            "object": "model",
-            "created": 0,
-            "owned_by": SOLVER,
-        }
+    names = list(dict.fromkeys((SOLVER, served, served.partition("/")[2])))
 
     async def health(request: Request) -> Response:
         if service.closing:
-            return _json({"status": "stopping"}, 503)
-        return _json({"status": "ok"})
+            return Response(b'{"status": "stopping"}', 503, media_type=JSON)
+        return Response(b'{"status": "ok"}', media_type=JSON)
 
     async def list_models(request: Request) -> Response:
-        return _json({"object": "list", "data": list(models.values())})
-
-    async def show_model(request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in models:
-            raise HTTPException(404)
-        return _json(models[name])
+        models = []
+        for name in names:
+            model = {"id": name, "object": "model", "created": 0}
+            models.append({**model, "owned_by": SOLVER})
+        body = _encode({"object": "list", "data": models})
+        return Response(body, media_type=JSON)
 
     async def metrics(request: Request) -> Response:
-        return Response(
-            service.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4
-        )
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        return Response(service.metrics.text(), headers={"content-type": kind})
 
-    endpoint = ChatEndpoint(service, tuple(models))
-    routes = [
-        Route("/v1/chat/completions", endpoint, methods=["POST"]),
-        Route("/v1/models", list_models),
-        Route("/v1/models/{name:path}", show_model),
-        Route("/healthz", health),
-        Route("/metrics", metrics),
-    ]
-    handlers = {HTTPException: _render_error, Exception: _render_error}
+    async def chat(request: Request) -> Response:
+        try:
+            response = await _answer(service, names, request)
+        except ApiError as error:
+            service.metrics.errors[error.code] += 1
+            response = error.response()
+        service.metrics.requests[str(response.status_code)] += 1
+        return response
+
+    app = Starlette(
+        routes=[
+            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/models", list_models),
+            Route("/healthz", health),
+            Route("/metrics", metrics),
+        ],
+        exception_handlers={HTTPException: _render_missing},
+    )
     return Guard(
-        Starlette(routes=routes, exception_handlers=handlers),
+        app,
         options.hosts,
         options.key,
         max_body=MAX_BODY,
         open_paths={"/healthz"},
-        render=chat.render_denial,
+        render=_render_denial,
     )
 
 
-def _json(content: object, status: int = 200) -> Response:
-    return Response(json.dumps(content), status, media_type=chat.JSON)
+_CODES = {
+    401: "invalid_api_key",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+}
 
 
-def _render_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        message = "something went wrong here; see the server's log"
-        return chat.render_denial(Denial(500, message))
-    message = (
-        "there is nothing here" if error.status_code == 404 else error.detail
-    )
-    response = chat.render_denial(Denial(error.status_code, message))
-    response.headers.update(error.headers or {})
-    return response
+def _render_denial(denial: Denial) -> Response:
+    code = _CODES.get(denial.status, "bad_request")
+    return ApiError(denial.message, status=denial.status, code=code).response()
 
 
-class ChatEndpoint:
-    """`POST /v1/chat/completions`."""
+def _render_missing(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _render_denial(Denial(error.status_code, error.detail))
 
-    def __init__(self, service: SolveService, names: Sequence[str]) -> None:
-        self._service = service
-        self._names = names
 
-    async def __call__(
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Answer one request. It is cancelled when its client disconnects."""
-        metrics = self._service.metrics
-        reply = HttpReply(send)
-        kind = "invalid"
-        start = time.monotonic()
-        with metrics.in_flight.track_inprogress():
-            try:
-                raw = chat.read_json(await Request(scope, receive).body())
-                kind = "solve"
-                if await _while_connected(receive, self._answer(raw, reply)):
-                    metrics.seconds.observe(time.monotonic() - start)
-                else:
-                    metrics.disconnects.inc()
-            except ApiError as error:
-                metrics.errors.labels(error.code).inc()
-                await reply.send_error(error)
-            finally:
-                if reply.status:
-                    metrics.requests.labels(kind, str(reply.status)).inc()
-
-    async def _answer(
-        self, raw: Mapping[str, object], reply: HttpReply
-    ) -> None:
-        model = str(raw["model"])
-        if model not in self._names:
-            message = f"there is no model '{model[:80]}' here: use 'kace'"
-            raise ApiError(message, "model", status=404, code="model_not_found")
-        problem, body = chat.read_solve(raw)
-        self._service.check(body)
-        if body.stream:
-            await self._stream(problem, body, reply)
-        else:
-            completion = await self._service.solve(problem, body)
-            await reply.send_whole(200, ReplyWriter(body).whole(completion))
-
-    async def _stream(
-        self, problem: Problem, body: ChatBody, reply: HttpReply
-    ) -> None:
-        steps: asyncio.Queue[Step | None] = asyncio.Queue()
-        solving = asyncio.create_task(
-            self._service.solve(problem, body, steps.put_nowait)
+async def _answer(
+    service: SolveService, names: Sequence[str], request: Request
+) -> Response:
+    """Answer a request. Its solve is cancelled when its client disconnects."""
+    body = read_body(await request.body(), ChatBody)
+    if body.model not in names:
+        message = f"there is no model '{body.model[:80]}' here: use 'kace'"
+        raise ApiError(message, "model", status=404, code="model_not_found")
+    problem = problem_of(body)
+    service.check(body)
+    if body.stream:
+        # With this header proxies pass events on as they come.
+        headers = {"x-accel-buffering": "no"}
+        events = _stream(service, problem, body)
+        return StreamingResponse(
+            events, headers=headers, media_type="text/event-stream"
         )
-        solving.add_done_callback(lambda _: steps.put_nowait(None))
-        writer = ReplyWriter(body)
-        try:
-            # With this header proxies pass events on as they come.
-            await reply.start(200, chat.EVENTS, {"x-accel-buffering": "no"})
-            await reply.send(writer.opening())
-            async for chunk in writer.steps(steps):
-                await reply.send(chunk)
-            await reply.send(writer.closing(await solving), more=False)
-        finally:
-            await _cancel(solving)
+    done = await _while_connected(request.receive, service.solve(problem, body))
+    if done is None:
+        return Response(status_code=499)
+    return Response(ReplyWriter(body).whole(done), media_type=JSON)
 
 
-class HttpReply:
-    """Sends one HTTP response and keeps its status; 0 while nothing was sent."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status = 0
-
-    async def start(
-        self, status: int, kind: str, headers: Mapping[str, str]
-    ) -> None:
-        """Send the head."""
-        self.status = status
-        raw = [(b"content-type", kind.encode())]
-        for name, value in headers.items():
-            raw.append((name.encode(), value.encode()))
-        head = {"type": "http.response.start", "status": status, "headers": raw}
-        await self._send(head)
-
-    async def send(self, chunk: bytes, *, more: bool = True) -> None:
-        """Send a piece of the body."""
-        message = {
-            "type": "http.response.body",
-            "body": chunk,
-            "more_body": more,
-        }
-        await self._send(message)
-
-    async def send_whole(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> None:
-        """Send head and body."""
-        length = {"content-length": str(len(body))}
-        await self.start(status, chat.JSON, {**length, **(headers or {})})
-        await self.send(body, more=False)
-
-    async def send_error(self, error: ApiError) -> None:
-        """Send an error: as a response, or as the last event of a stream."""
-        if self.status:
-            await self.send(chat.event(error.body()), more=False)
-            return
-        # Clients retry by status. Failed calls were retried here already, so only a
-        # server that was too busy to start wants a retry.
-        headers = {"x-should-retry": "false"}
-        if error.status == 429:
-            headers = {"retry-after": "5"}
-        await self.send_whole(error.status, error.body(), headers)
+async def _stream(
+    service: SolveService, problem: Problem, body: ChatBody
+) -> AsyncIterator[bytes]:
+    """Yield the events of a solve, and a heartbeat while none come."""
+    steps: asyncio.Queue[Step | None] = asyncio.Queue()
+    work = service.solve(problem, body, steps.put_nowait)
+    solving = asyncio.ensure_future(work)
+    solving.add_done_callback(lambda _: steps.put_nowait(None))
+    writer = ReplyWriter(body)
+    try:
+        yield writer.opening()
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    step = await steps.get()
+            except TimeoutError:
+                yield HEARTBEAT
+                continue
+            if step is None:
+                break
+            yield writer.step(step)
+        yield writer.closing(await solving)
+    except ApiError as error:
+        service.metrics.errors[error.code] += 1
+        yield event(error.body())
+    finally:
+        await _cancel(solving)
 
 
-async def _while_connected(
-    receive: Receive, work: Coroutine[None, None, None]
-) -> bool:
-    """Do the work, or cancel it when the client disconnects; whether it was done."""
+async def _while_connected(receive: Receive, work: Awaitable[T]) -> T | None:
+    """Return what the work returns; cancel it when the client disconnects."""
 
     async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    working = asyncio.create_task(work)
+    working = asyncio.ensure_future(work)
     leaving = asyncio.create_task(disconnected())
     try:
-        await asyncio.wait(
-            {working, leaving}, return_when=asyncio.FIRST_COMPLETED
-        )
-        if working.done():
-            await working
-        return working.done()
+        both: set[asyncio.Future[Any]] = {working, leaving}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
     finally:
-        await _cancel(working, leaving)
+        await _cancel(working)
+        await _cancel(leaving)
 
 
-async def _cancel(*tasks: asyncio.Task[object]) -> None:
-    """Cancel tasks and wait until they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    for task in tasks:
+async def _cancel(task: asyncio.Future[Any]) -> None:
+    """Cancel a task and wait until it has ended."""
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await asyncio.wait([task])
         if not task.cancelled():
             task.exception()  # else asyncio logs it as never retrieved
 
@@ -389,9 +623,7 @@ class SolveService:
         self._limits = limits
         self._record = record
         self._clocks: set[asyncio.Timeout] = set()
-        self._waiting = 0
         self._places = asyncio.Semaphore(session.window)
-        self.metrics.waiting.set_function(lambda: self._waiting)
 
     def check(self, body: ChatBody) -> None:
         """Refuse a request that cannot start. Raises `ApiError`."""
@@ -401,7 +633,7 @@ class SolveService:
                 "max_usd needs a price for the model, and this server has none"
             )
             raise ApiError(message, "kace.max_usd")
-        if self._waiting >= MAX_WAITING:
+        if self.metrics.waiting >= MAX_WAITING:
             message = f"{MAX_WAITING:,} requests are waiting already"
             raise ApiError(message, status=429, code="busy")
 
@@ -415,20 +647,20 @@ class SolveService:
         limits = self._limits.least(body.kace)
         ledger = self.session.ledger
         bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
-        read = partial(self.session.kit.subject.read, problem=problem.text)
-        progress = Progress(on_step, read)
+        self.metrics.in_flight += 1
         try:
-            async with self._within(limits.max_seconds), self._place(progress):
-                solution = await self._solve(problem, body, bill, progress)
+            async with self._within(limits.max_seconds), self._place(on_step):
+                solution = await self._solve(problem, body, bill, on_step)
             if solution.answer is None and _all_failed(solution):
                 reason = solution.made[-1].detail or "no reply"
                 message = f"the model failed every attempt ({reason})"
                 raise ApiError(message, status=502, code="upstream_failed")
         except (ApiError, KaceError) as error:
             failure = _as_api_error(error)
-            paid = {**progress.details(), **_cost(bill)}
-            failure.paid = {"kace": paid, "usage": chat.usage_json(bill.usage)}
+            failure.paid = {"kace": _cost(bill), "usage": _usage(bill.usage)}
             raise failure from None
+        finally:
+            self.metrics.in_flight -= 1
         self.metrics.count(solution)
         details = {
             **_details(solution),
@@ -446,30 +678,31 @@ class SolveService:
             clock.reschedule(asyncio.get_running_loop().time())
 
     async def _solve(
-        self, problem: Problem, body: ChatBody, bill: Ledger, progress: Progress
+        self, problem: Problem, body: ChatBody, bill: Ledger, on_step: OnStep
     ) -> Solution:
-        kit = self._kit(body, bill, progress)
+        kit = self._kit(body, bill, on_step)
         if self._record is None:
             return await solve(problem, kit)
         problem = self._record.keep_problem(problem)
         solution = await solve(problem, kit)
-        if (
-            kit.sampling == self.session.kit.sampling
-        ):  # else not as the run says
+        # A solve with other sampling is not what the run says.
+        if kit.sampling == self.session.kit.sampling:
             self._record.keep_solution(solution)
         return solution
 
-    def _kit(self, body: ChatBody, bill: Ledger, progress: Progress) -> Kit:
+    def _kit(self, body: ChatBody, bill: Ledger, on_step: OnStep) -> Kit:
         """Return the kit of one request, whose calls are entered on its bill."""
         calls = self._record.calls if self._record else None
         kit = self.session.billed(bill, calls, body.seed)
         sampling = dict(kit.sampling)
-        if body.token_cap is not None:
+        cap = body.max_completion_tokens or body.max_tokens
+        if cap is not None:
             for tier, draw in sampling.items():
-                most = min(draw.max_tokens, body.token_cap)
+                most = min(draw.max_tokens, cap)
                 sampling[tier] = replace(draw, max_tokens=most)
-        source = ReportingSource(kit.source, progress)
-        return replace(kit, sampling=sampling, source=source, observer=progress)
+        source = ReportingSource(kit.source, on_step)
+        observer = Progress(on_step)
+        return replace(kit, sampling=sampling, source=source, observer=observer)
 
     @asynccontextmanager
     async def _within(self, seconds: float | None) -> AsyncIterator[None]:
@@ -491,15 +724,16 @@ class SolveService:
             raise error from None
 
     @asynccontextmanager
-    async def _place(self, progress: Progress) -> AsyncIterator[None]:
+    async def _place(self, on_step: OnStep) -> AsyncIterator[None]:
         """Hold one of the places: no more problems than keep the model busy."""
         if self._places.locked():
-            progress.report("waiting", f"Waiting: {self._waiting} ahead.")
-        self._waiting += 1
+            text = f"Waiting: {self.metrics.waiting} ahead."
+            on_step(Step("waiting", text))
+        self.metrics.waiting += 1
         try:
             await self._places.acquire()
         finally:
-            self._waiting -= 1
+            self.metrics.waiting -= 1
         try:
             yield
         finally:
@@ -507,91 +741,33 @@ class SolveService:
 
 
 class Progress(Silent):
-    """Reports the steps of one solve, and keeps what was found if it ends early."""
+    """Reports the attempts of one solve."""
 
-    def __init__(self, on_step: OnStep, read: Callable[[str], Answer]) -> None:
+    def __init__(self, on_step: OnStep) -> None:
         self._on_step = on_step
-        self._read = read
-        self._attempts: list[Attempt] = []
-        self._cards: dict[str, None] = {}
-
-    def report(self, event: str, text: str, **details: object) -> None:
-        """Report one step."""
-        self._on_step(Step(event, text, details))
+        self._done: Counter[TierName] = Counter()
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
         """Report an attempt."""
-        self._attempts.append(attempt)
         tier = attempt.tier
-        outcome = attempt.outcome.value
-        answer = None
-        result = f"no answer ({outcome.replace('_', ' ')})"
-        if attempt.answer:
-            answer = one_line(attempt.answer, MAX_ANSWER)
-            result = answer
+        self._done[tier] += 1
         of = next(each.attempts for each in LOCKED if each.name is tier)
+        result = f"no answer ({attempt.outcome.value.replace('_', ' ')})"
+        if attempt.answer:
+            result = one_line(attempt.answer, MAX_ANSWER)
+        text = f"{tier.value} {self._done[tier]}/{of}: {result}."
         if attempt.index >= of:  # synthesis, after the tier's own attempts
             text = f"From common facts: {result}."
-            self.report("finishing", text, tier=tier.value, answer=answer)
-            return
-        done = sum(each.tier is tier for each in self._attempts)
-        self.report(
-            "attempt",
-            f"{tier.value} {done}/{of}: {result}.",
-            tier=tier.value,
-            done=done,
-            of=of,
-            answer=answer,
-            outcome=outcome,
-        )
-
-    def read(self, tier: TierName, context: Context) -> None:
-        """Report what a tier reads."""
-        cards = [card.card_id for card in context.cards]
-        self._cards.update(dict.fromkeys(cards))
-        abstained = context.eligible > 0 and not cards
-        text = f"{tier.value} reads no card."
-        if cards:
-            where = (
-                f" of {' and '.join(context.domains)}"
-                if context.domains
-                else ""
-            )
-            text = f"{tier.value} reads {counted(len(cards), 'card')}{where}."
-        elif abstained:
-            text = f"{tier.value} abstains from {counted(context.eligible, 'card')}."
-        self.report(
-            "reading", text, tier=tier.value, cards=cards, abstained=abstained
-        )
-
-    def details(self) -> dict[str, object]:
-        """Return what was found until now, as a solve that ended early reports it."""
-        votes: Counter[str] = Counter()
-        first: dict[str, str] = {}  # of equal answers, as it was written first
-        for attempt in self._attempts:
-            if attempt.answer is not None:
-                key = self._read(attempt.answer).key
-                first.setdefault(key, attempt.answer)
-                votes[key] += 1
-        ranked = [(first[key], n) for key, n in votes.most_common()]
-        agreed = ranked[0][0] if ranked and ranked[0][1] > 1 else None
-        return {
-            "exit_path": None,
-            "answer": agreed,
-            "votes": [_vote(text, n) for text, n in ranked],
-            "cards": list(self._cards),
-            "attempts": len(self._attempts),
-        }
+        details = {"tier": tier.value, "answer": attempt.answer}
+        self._on_step(Step("attempt", text, details))
 
 
 class ReportingSource:
     """A source of context that reports what each tier reads."""
 
-    def __init__(
-        self, source: ContextSource | None, progress: Progress
-    ) -> None:
+    def __init__(self, source: ContextSource | None, on_step: OnStep) -> None:
         self._source = source
-        self._progress = progress
+        self._on_step = on_step
 
     async def retrieve(
         self,
@@ -601,14 +777,20 @@ class ReportingSource:
         earlier: Sequence[Context],
     ) -> Context | None:
         """Return what the source gives the tier; nothing without a source."""
+        details: dict[str, object] = {"tier": tier.value}
         if before:
             text = f"Climbing to {tier.value}."
-            self._progress.report("climbing", text, tier=tier.value)
+            self._on_step(Step("climbing", text, details))
         if self._source is None:
             return None
         found = await self._source.retrieve(problem, tier, before, earlier)
         if found is not None:
-            self._progress.read(tier, found)
+            cards = [card.card_id for card in found.cards]
+            text = f"{tier.value} reads {counted(len(cards), 'card')}"
+            if cards and found.domains:
+                text += f" of {' and '.join(found.domains)}"
+            details = {**details, "cards": cards}
+            self._on_step(Step("reading", f"{text}.", details))
         return found
 
 
@@ -628,14 +810,14 @@ def _as_api_error(error: ApiError | KaceError) -> ApiError:
 
 def _details(solution: Solution) -> dict[str, object]:
     """Return how the answer came about: the winner first, then by votes."""
-    ranked = sorted(
-        solution.classes,
-        key=lambda each: (
-            -len(each.positions),
-            each.answer != solution.answer,
-            each.positions,
-        ),
-    )
+
+    def rank(group: Any) -> tuple[int, bool, Sequence[int]]:
+        others = group.answer != solution.answer
+        return -len(group.positions), others, group.positions
+
+    votes = []
+    for group in sorted(solution.classes, key=rank):
+        votes.append({"answer": group.answer, "votes": len(group.positions)})
     cards: dict[str, None] = {}
     for recall in solution.recalls:
         cards.update(dict.fromkeys(recall.cards))
@@ -643,15 +825,11 @@ def _details(solution: Solution) -> dict[str, object]:
     return {
         "exit_path": solution.exit.value if solution.exit else None,
         "answer": solution.answer,
-        "votes": [_vote(each.answer, len(each.positions)) for each in ranked],
+        "votes": votes,
         "cards": list(cards),
         "domains": list(domains),
         "attempts": len(solution.made),
     }
-
-
-def _vote(answer: str, votes: int) -> dict[str, object]:
-    return {"answer": answer, "votes": votes}
 
 
 def _content(body: ChatBody, solution: Solution) -> str:
@@ -660,7 +838,7 @@ def _content(body: ChatBody, solution: Solution) -> str:
     if solution.answer is not None:
         text = solution.working or boxed(solution.answer)
     stops = [body.stop] if isinstance(body.stop, str) else body.stop
-    for stop in stops[:MAX_STOPS]:
+    for stop in stops:
         if stop:
             text = text.split(stop, 1)[0]
     return text
@@ -683,94 +861,55 @@ def _cost(bill: Ledger) -> dict[str, object]:
 # Metrics
 
 
-class ServerMetrics(Collector):
+class ServerMetrics:
     """Counters of one server. Calls, tokens and money are read from the ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
-        # The start of the process says when each counter was created.
-        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
         self._ledger = ledger
-        registry = prometheus.CollectorRegistry()
-        self._registry = registry
-        counter = partial(prometheus.Counter, registry=registry)
-        gauge = partial(prometheus.Gauge, registry=registry)
-        self.requests = counter(
-            "kace_requests_total",
-            "Requests answered, by kind and status.",
-            ["kind", "status"],
-        )
-        self.in_flight = gauge("kace_requests_in_flight", "Requests under way.")
-        self.waiting = gauge(
-            "kace_requests_waiting", "Requests that wait for a place."
-        )
-        self.disconnects = counter(
-            "kace_disconnects_total", "Clients that left before the answer."
-        )
-        self.errors = counter("kace_errors_total", "Errors by code.", ["code"])
-        self.exits = counter(
-            "kace_exits_total",
-            "Problems solved, by exit of the ladder.",
-            ["path"],
-        )
-        self.card_tiers = counter(
-            "kace_card_tiers_total",
-            "Card tiers with eligible cards, by whether they showed any.",
-            ["outcome"],
-        )
-        self.seconds = prometheus.Histogram(
-            "kace_request_seconds",
-            "Seconds from a request to its whole answer.",
-            buckets=SECONDS,
-            registry=registry,
-        )
-        for path in ExitPath:  # so that each is there from the start
-            self.exits.labels(path.value)
-        for outcome in ("shown", "abstained"):
-            self.card_tiers.labels(outcome)
-        registry.register(self)
+        self.requests: Counter[str] = Counter()  # by status
+        self.errors: Counter[str] = Counter()  # by code
+        self.exits: Counter[str] = Counter()
+        self.in_flight = 0
+        self.waiting = 0
+        self.seconds = 0.0
 
     def count(self, solution: Solution) -> None:
-        """Count a solve by its exit, and its card tiers by whether they showed any."""
+        """Count a solve by its exit."""
+        self.seconds += solution.seconds
         if solution.exit:
-            self.exits.labels(solution.exit.value).inc()
-        for recall in solution.recalls:
-            if recall.cards:
-                self.card_tiers.labels("shown").inc()
-            elif recall.abstained:
-                self.card_tiers.labels("abstained").inc()
+            self.exits[solution.exit.value] += 1
 
-    def text(self) -> bytes:
+    def text(self) -> str:
         """Return everything in the text format of Prometheus."""
-        return prometheus.generate_latest(self._registry)
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        """Yield the figures of the ledger."""
-        calls = CounterMetricFamily(
-            "kace_model_calls", "Calls to the model, by role.", labels=["role"]
-        )
-        failed = CounterMetricFamily(
-            "kace_model_calls_failed",
-            "Calls that failed or were cancelled, by role.",
-            labels=["role"],
-        )
-        tokens = CounterMetricFamily(
-            "kace_tokens",
-            "Tokens, by role and kind; input includes cached.",
-            labels=["role", "kind"],
-        )
-        for role, spent in sorted(self._ledger.roles.items()):
-            calls.add_metric([role], spent.calls)
-            failed.add_metric([role], spent.failed)
-            for kind in ("input", "cached", "output"):
-                tokens.add_metric([role, kind], getattr(spent.usage, kind))
-        yield calls
-        yield failed
-        yield tokens
-        yield CounterMetricFamily(
-            "kace_usd",
-            "Money spent, where prices are known.",
-            value=self._ledger.usd,
-        )
+        calls: Counter[str] = Counter()
+        input_tokens: Counter[str] = Counter()
+        output_tokens: Counter[str] = Counter()
+        for role, spent in self._ledger.roles.items():
+            calls[role] = spent.calls
+            input_tokens[role] = spent.usage.input
+            output_tokens[role] = spent.usage.output
+        lines = [
+            "# TYPE kace_requests_in_flight gauge",
+            f"kace_requests_in_flight {self.in_flight}",
+            "# TYPE kace_requests_waiting gauge",
+            f"kace_requests_waiting {self.waiting}",
+            "# TYPE kace_solve_seconds_total counter",
+            f"kace_solve_seconds_total {self.seconds:.3f}",
+            "# TYPE kace_usd_total counter",
+            f"kace_usd_total {self._ledger.usd:.6f}",
+        ]
+        for name, label, counts in (
+            ("kace_requests_total", "status", self.requests),
+            ("kace_errors_total", "code", self.errors),
+            ("kace_exits_total", "path", self.exits),
+            ("kace_model_calls_total", "role", calls),
+            ("kace_input_tokens_total", "role", input_tokens),
+            ("kace_output_tokens_total", "role", output_tokens),
+        ):
+            lines.append(f"# TYPE {name} counter")
+            for value, count in sorted(counts.items()):
+                lines.append(f'{name}{{{label}="{value}"}} {count}')
+        return "\n".join(lines) + "\n"
 
 
 # The record
@@ -810,10 +949,8 @@ class Record:
         except (KaceError, OSError) as error:
             if not self._failed:
                 self._failed = True
-                reason = redact(str(error))
-                log.warning(
-                    "%s; the server continues and records what it can", reason
-                )
+                warning = "%s; the server continues and records what it can"
+                log.warning(warning, redact(str(error)))
 
     def __enter__(self) -> Record:
         return self
