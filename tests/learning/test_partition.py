@@ -104,7 +104,7 @@ def test_blocks_of_no_use_cost_nothing_when_the_rest_is_a_partition():
 
 def test_the_example_of_the_prompt_is_refused_by_name():
     assert f"name: {EXAMPLE_DOMAIN}\n" in template("teacher/partition")
-    assert "example" in reasons(f"{template('teacher/partition')}\n{GOOD.replace('part_a', EXAMPLE_DOMAIN)}")
+    assert "reserved" in reasons(f"{template('teacher/partition')}\n{GOOD.replace('part_a', EXAMPLE_DOMAIN)}")
 
 
 def test_long_and_repeated_signals_are_left_out():

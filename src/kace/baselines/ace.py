@@ -552,7 +552,7 @@ def read_operations(
         try:
             found[name] = _read_operation(block, playbook)
         except ValueError as error:
-            wrong.append(BadBlock.of(block, name, str(error)))
+            wrong.append(BadBlock(block.line, name, str(error)))
     wrong.sort(key=lambda each: each.line)
     return Reading(found, tuple(wrong))
 

@@ -19,6 +19,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -65,24 +66,17 @@ from kace.problems import Problem
 
 MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000
-EXCERPT_CHARS = 160
 MAX_REASON = 400  # characters kept of a reason
 SOLUTIONS = "solutions"  # the name of the teacher that is no model
 
-_TOO_MANY = f"the reply holds more than {MAX_BLOCKS} blocks, and this is one of the rest"
-_TOO_LONG = (
-    f"the reply is longer than {MAX_REPLY_CHARS:,} characters, "
-    "and the rest was not read"
-)
 _NO_BLOCK = "the reply holds no block of the form asked for"
-
 _THOUGHT = re.compile(
     r"^[ \t]*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 # Some servers put the opening tag into the prompt, so a reply has only the closing one.
 _THOUGHT_END = re.compile(
-    r"^[ \t]*</think(?:ing)?>", re.IGNORECASE | re.MULTILINE
+    r"\A.*?^[ \t]*</think(?:ing)?>", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 _FENCED = re.compile(r"```[^\n]*\n(.+)\n\s*```\s*", re.DOTALL)
 _BLANK_ENDS = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z|\A\s+\Z")
@@ -135,39 +129,19 @@ class BadBlock(NamedTuple):
     line: int
     name: str
     reason: str
-    excerpt: str = ""
-    rule: str = (
-        ""  # the rule of code that it breaks; empty if it could not be parsed
-    )
+    rule: str = ""  # the rule of code that it breaks; empty if it has no form
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}" if self.name else self.reason
 
-    @property
-    def mendable(self) -> bool:
-        """Whether asking for it again makes sense."""
-        return self.reason not in (_TOO_MANY, _TOO_LONG)
-
-    def refusal(self, *, quote: bool = False) -> CardRefusal:
-        """Return it for the step log, with an excerpt if it could not be parsed."""
-        reason = self.reason
-        if self.excerpt and (quote or not self.rule):
-            reason = f"{reason} (it reads: {self.excerpt})"
+    def refusal(self) -> CardRefusal:
+        """Return it for the step log."""
         return CardRefusal(
             card_id=self.name,
             by="code" if self.rule else "parser",
             rule=self.rule or "bad_block",
-            reason=reason,
+            reason=self.reason,
         )
-
-    @classmethod
-    def of(
-        cls, block: Block, name: str, reason: str, rule: str = ""
-    ) -> BadBlock:
-        """Return a block that has the form but cannot be accepted."""
-        lines = [f"{key}: {value}" for key, value in block.fields.items()]
-        excerpt = _excerpt([*lines, block.text])
-        return cls(block.line, one_line(name, 64), reason, excerpt, rule)
 
 
 def read_blocks(
@@ -175,20 +149,16 @@ def read_blocks(
 ) -> tuple[tuple[Block, ...], tuple[BadBlock, ...]]:
     """Return the blocks of a reply in order, and the malformed ones.
 
-    Never raises, never unescapes.
+    Never raises, never unescapes. Text and blocks over the limits are not read.
     """
     blocks: list[Block] = []
     bad: list[BadBlock] = []
     taken: dict[str, int] = {}
-    text = _without_thinking(reply[:MAX_REPLY_CHARS])
-    for count, (start, lines, fault) in enumerate(
-        _raw_blocks(text, grammar.tag)
-    ):
+    raw = islice(_raw_blocks(_without_thinking(reply), grammar.tag), MAX_BLOCKS)
+    for start, lines, closed in raw:
         try:
-            if count >= MAX_BLOCKS:
-                raise ValueError(_TOO_MANY)
-            if fault:
-                raise ValueError(fault)
+            if not closed:
+                raise ValueError("its end tag is missing: the block is cut off")
             block = _parse_block(start, lines, grammar)
             name = block.fields.get(grammar.name)
             if name and taken.setdefault(name, start) != start:
@@ -198,20 +168,13 @@ def read_blocks(
                 )
             blocks.append(block)
         except ValueError as error:
-            name = one_line(_field_value(lines, grammar.name), 64)
-            bad.append(BadBlock(start, name, str(error), _excerpt(lines)))
-    if len(reply) > MAX_REPLY_CHARS:
-        bad.append(
-            BadBlock(0, "", _TOO_LONG, _excerpt([reply[MAX_REPLY_CHARS:]]))
-        )
+            name = ""
+            for line in lines:
+                key, _, value = line.partition(":")
+                if key.strip().lower() == grammar.name and not name:
+                    name = one_line(value, 64)
+            bad.append(BadBlock(start, name, str(error)))
     return tuple(blocks), tuple(bad)
-
-
-def declines(reply: str, grammar: Grammar) -> bool:
-    """Whether a line of a reply declines to write: `no card`."""
-    line = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
-    text = _without_thinking(reply[:MAX_REPLY_CHARS])
-    return re.search(line, text, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def read_numbers(value: str, last: int) -> tuple[int, ...]:
@@ -240,37 +203,30 @@ def read_numbers(value: str, last: int) -> tuple[int, ...]:
 
 def _without_thinking(reply: str) -> str:
     """Return the reply without its thinking, every line still at its number."""
-    text = reply.removeprefix("\ufeff").replace("\r\n", "\n")
-    text = _THOUGHT.sub(lambda thought: "\n" * thought[0].count("\n"), text)
-    end = _THOUGHT_END.search(text)
-    if end is None:
-        return text
-    return "\n" * text.count("\n", 0, end.end()) + text[end.end() :]
+    text = reply[:MAX_REPLY_CHARS].removeprefix("\ufeff").replace("\r\n", "\n")
+    for pattern in (_THOUGHT, _THOUGHT_END):
+        text = pattern.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return text
 
 
-def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield where each block opens, its lines, and the fault of its tags."""
+def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], bool]]:
+    """Yield where each block opens, its lines, and whether it is closed."""
     start = 0
     lines = list[str]()
     for number, line in enumerate(text.split("\n"), 1):
         mark = line.strip().lower()
         if mark == f"<{tag}>":
             if start:
-                fault = f"another {tag} opens before its end tag; the end tag is missing"
-                yield start, lines, fault
+                yield start, lines, False
             start = number
             lines = []
         elif mark == f"</{tag}>" and start:
-            yield start, lines, ""
+            yield start, lines, True
             start = 0
         elif start:
             lines.append(line)
     if start:
-        yield (
-            start,
-            lines,
-            "the reply ends before its end tag; the block is cut off",
-        )
+        yield start, lines, False
 
 
 def _parse_block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
@@ -309,18 +265,6 @@ def _verbatim(lines: Sequence[str]) -> str:
     if inner and "\n```" not in f"\n{inner[1]}":
         return _BLANK_ENDS.sub("", inner[1])
     return text
-
-
-def _field_value(lines: Sequence[str], name: str) -> str:
-    for line in lines:
-        key, colon, value = line.partition(":")
-        if colon and key.strip().lower() == name:
-            return value
-    return ""
-
-
-def _excerpt(lines: Sequence[str]) -> str:
-    return one_line("\n".join(lines)[: 10 * EXCERPT_CHARS], EXCERPT_CHARS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,12 +326,11 @@ class Teacher:
         """
         messages = chat(self.subject.named(system), user)
         reply = await self.complete(name, 0, messages)
-        first = _flag_empty(read(reply), reply)
-        mendable = any(bad.mendable for bad in first.bad)
-        if (first.found or first.declined) and not mendable:
+        first = _flag_empty(read(reply))
+        if not first.bad:
             return first
         again = await self.complete(name, 1, _repair(messages, reply, first))
-        return merge_repair(first, _flag_empty(read(again), again))
+        return merge_repair(first, _flag_empty(read(again)))
 
     async def complete(
         self,
@@ -463,80 +406,77 @@ def read_each(
     wrong = list(bad)
     for block in blocks:
         name = block.fields[grammar.name]
+        rule = ""
         try:
             made = make(block)
+            if not isinstance(made, CardRefusal):
+                found[name] = made
+                continue
+            rule = made.rule
+            reason = made.reason
         except CardError as error:
             message = error.message.removeprefix(f"card {name[:64]!r}: ")
-            wrong.append(BadBlock.of(block, name, f"{message}; {error.fix}"))
+            reason = f"{message}; {error.fix}"
         except ValidationError as error:
-            wrong.append(BadBlock.of(block, name, "; ".join(refusal(error))))
+            reason = "; ".join(refusal(error))
         except ValueError as error:
-            wrong.append(BadBlock.of(block, name, str(error)))
-        else:
-            if isinstance(made, CardRefusal):
-                wrong.append(BadBlock.of(block, name, made.reason, made.rule))
-            else:
-                found[name] = made
-    declined = not blocks and not bad and declines(reply, grammar)
+            reason = str(error)
+        wrong.append(BadBlock(block.line, one_line(name, 64), reason, rule))
+    line = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
+    declined = False
+    if not blocks and not bad:
+        text = _without_thinking(reply)
+        declined = bool(re.search(line, text, re.IGNORECASE | re.MULTILINE))
     return Reading(found, tuple(wrong), declined=declined)
 
 
 def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
     """Merge a reading with the reading of its repair.
 
-    A new item mends the bad block of its name, else the first mendable one left: the
-    fault may have been the name.
+    A new item mends the bad block of its name, else the first one left: the fault may
+    have been the name.
     """
     new = second.found.keys() - first.found.keys()
-    again = {bad.name for bad in second.bad}
-    mended = len(new - {bad.name for bad in first.bad})
-    left = []
-    for bad in first.bad:
-        if bad.name not in new and bad.name not in again:
-            left.append(bad)
-    rest = []
-    for bad in left:
-        if mended > 0 and bad.mendable:
-            mended -= 1
-        else:
-            rest.append(bad)
+    renamed = len(new - {bad.name for bad in first.bad})
+    named = {*new, *(bad.name for bad in second.bad)}
+    left = [bad for bad in first.bad if bad.name not in named]
     still = [bad for bad in second.bad if bad.name not in first.found]
     found = {**first.found, **second.found, **first.found}
-    return Reading(found, (*rest, *still))
+    return Reading(found, (*left[renamed:], *still))
 
 
-def _flag_empty(reading: Reading[T], reply: str) -> Reading[T]:
+def _flag_empty(reading: Reading[T]) -> Reading[T]:
     """Return the reading; one that holds nothing at all gets a bad block."""
     if reading.found or reading.bad or reading.declined:
         return reading
-    empty = BadBlock(0, "", _NO_BLOCK, one_line(reply, EXCERPT_CHARS))
-    return replace(reading, bad=(empty,))
+    return replace(reading, bad=(BadBlock(0, "", _NO_BLOCK),))
 
 
 def _repair(
     messages: tuple[Message, ...], reply: str, reading: Reading[T]
 ) -> tuple[Message, ...]:
     """Return the conversation so far, and what was wrong with the reply."""
-    accepted = f"Accepted: {neutral(', '.join(reading.found) or 'nothing')}"
-    lines = [template("teacher/repair"), "", accepted, "Refused:"]
-    mendable = [bad for bad in reading.bad if bad.mendable]
-    for bad in mendable[:MAX_LISTED]:
-        where = f"line {bad.line}" if bad.line else ""
-        name = neutral(bad.name)
-        named = f"{where} ({name})" if where and name else where or name
-        lines.append(f"- {named}{': ' if named else ''}{neutral(bad.reason)}")
-    if len(mendable) > MAX_LISTED:
-        lines.append(
-            f"- and {len(mendable) - MAX_LISTED} more of the same kind"
-        )
-    note = "\n".join(lines)
-    if not reply.strip():  # providers refuse an empty turn
-        last = messages[-1]
-        return (*messages[:-1], Message(last.role, f"{last.content}\n\n{note}"))
+    accepted = neutral(", ".join(reading.found) or "nothing")
+    lines = [
+        template("teacher/repair"),
+        "",
+        f"Accepted: {accepted}",
+        "Refused:",
+    ]
+    for bad in reading.bad[:MAX_LISTED]:
+        where = f"line {bad.line}: " if bad.line else ""
+        lines.append(f"- {where}{neutral(str(bad))}")
+    if len(reading.bad) > MAX_LISTED:
+        more = len(reading.bad) - MAX_LISTED
+        lines.append(f"- and {more} more of the same kind")
     # The teacher's own blocks stay readable to it. Only what an engine could take for
-    # the end of a turn is broken.
-    shown = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS])
-    return (*messages, Message(Role.ASSISTANT, shown), Message(Role.USER, note))
+    # the end of a turn is broken. Providers refuse an empty turn.
+    shown = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS]).strip()
+    return (
+        *messages,
+        Message(Role.ASSISTANT, shown or "(no text)"),
+        Message(Role.USER, "\n".join(lines)),
+    )
 
 
 # What the teacher is shown: the cells of a tree, and the problems that they failed.
@@ -743,31 +683,51 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
     owner: dict[int, str] = {}
 
     def make(block: Block) -> Domain:
+        name = block.fields["name"]
+        if name in (*RESERVED, EXAMPLE_DOMAIN):
+            raise ValueError(
+                "the name is reserved: call the domain what its problems share"
+            )
         numbers = read_numbers(block.fields["problems"], shown)
-        domain = _read_domain(block, len(numbers) / shown)
         if len(numbers) < least:
             raise ValueError(
-                f"{domain.name} holds {len(numbers)} of {shown} problems; at least "
-                f"{least} are needed"
+                f"{name} holds {len(numbers)} of {shown} problems; at least {least} "
+                "are needed"
             )
         for number in numbers:
-            if number in owner:
-                both = f"{owner[number]} and in {domain.name}"
+            if owner.setdefault(number, name) != name:
+                both = f"{owner[number]} and in {name}"
                 raise ValueError(f"problem {number} is both in {both}")
-        owner.update(dict.fromkeys(numbers, domain.name))
-        return domain
+        signals: dict[str, None] = {}
+        for line in block.text.split("\n"):
+            signal = line.strip(" -*•")
+            if 0 < len(signal) <= MAX_SIGNAL_CHARS:
+                signals[signal] = None
+        if len(signals) < MIN_SIGNALS:
+            raise ValueError(
+                f"it has {len(signals)} signals of at most {MAX_SIGNAL_CHARS} "
+                "characters; write 5 to 8"
+            )
+        return Domain(
+            name=name,
+            description=block.fields["description"],
+            share=round(len(numbers) / shown, 4),
+            signals=tuple(signals)[:MAX_SIGNALS],
+        )
 
     reading = read_each(reply, DOMAIN, make)
     if not (reading.found or reading.bad):
         return Reading({})
-    count = len(reading.found)
     faults = []
-    if not FEWEST_DOMAINS <= count <= MOST_DOMAINS:
+    if not FEWEST_DOMAINS <= len(reading.found) <= MOST_DOMAINS:
         allowed = f"{FEWEST_DOMAINS} to {MOST_DOMAINS}"
-        faults.append(f"{count} usable domains; there must be {allowed}")
-    rest = [
-        str(number) for number in range(1, shown + 1) if number not in owner
-    ]
+        faults.append(
+            f"{len(reading.found)} usable domains; there must be {allowed}"
+        )
+    rest = []
+    for number in range(1, shown + 1):
+        if owner.get(number) not in reading.found:
+            rest.append(str(number))
     if rest:
         faults.append(f"no usable domain holds the problems {', '.join(rest)}")
     if faults:
@@ -775,28 +735,4 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
         return Reading({}, (*reading.bad, *bad))
     return Reading(
         {_PARTITION: Partition(domains=tuple(reading.found.values()))}
-    )
-
-
-def _read_domain(block: Block, share: float) -> Domain:
-    name = block.fields["name"]
-    if name == EXAMPLE_DOMAIN:
-        raise ValueError("it is the example of the form, not a domain")
-    if name in RESERVED:
-        raise ValueError(
-            "the name is reserved: leave this domain out, or call it what its problems "
-            "share"
-        )
-    lines = dict.fromkeys(line.strip(" -*•") for line in block.text.split("\n"))
-    signals = [line for line in lines if 0 < len(line) <= MAX_SIGNAL_CHARS]
-    if len(signals) < MIN_SIGNALS:
-        raise ValueError(
-            f"it has {len(signals)} signals of at most {MAX_SIGNAL_CHARS} characters; "
-            "write 5 to 8"
-        )
-    return Domain(
-        name=name,
-        description=block.fields["description"],
-        share=round(share, 4),
-        signals=tuple(signals[:MAX_SIGNALS]),
     )

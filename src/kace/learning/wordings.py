@@ -90,7 +90,7 @@ async def demonstrate(
     )
     return Demonstrations(
         cards=tuple(reading.found.get(card.card_id, card) for card in cards),
-        refused=tuple(bad.refusal(quote=True) for bad in reading.bad),
+        refused=tuple(bad.refusal() for bad in reading.bad),
     )
 
 
