@@ -39,16 +39,14 @@ def test_a_card_that_says_something_new_is_added():
 
 
 def test_cards_of_one_id_become_the_first_of_them():
-    other = card(
-        provenance=Provenance(source="other", supporting_problems=("p1", "p2"), n_uses=3, n_wins=2, n_losses=1)
-    )
-    held = card(provenance=Provenance(source="teacher", supporting_problems=("p0", "p1"), n_uses=4, n_wins=1))
+    other = card(provenance=Provenance(source="other", supporting_problems=("p1", "p2")))
+    held = card(provenance=Provenance(source="teacher", supporting_problems=("p0", "p1"), n_uses=4))
     changes, merges = consolidate(tree(held), [other])
     (change,) = changes
     assert isinstance(change, Edit) and change.card.payload == held.payload
     united = change.card.provenance
     assert united.source == "teacher" and united.supporting_problems == ("p0", "p1", "p2")
-    assert (united.n_uses, united.n_wins, united.n_losses) == (7, 3, 1)
+    assert united.n_uses == 4
     assert merges.merged == (Merge(card_id="EXACT_PAIR_COUNT", into="EXACT_PAIR_COUNT", reason="it has the same id"),)
 
 
@@ -56,7 +54,9 @@ def test_the_same_in_other_words_is_one_card():
     other = card("RUBRIC_COUNT_ALL_PAIRS", REWORDED, provenance=Provenance(source="t", supporting_problems=("p2",)))
     changes, merges = consolidate(tree(), [card(), other])
     (change,) = changes
-    assert change == Add(card(provenance=Provenance(source="teacher", supporting_problems=("p1", "p2"))))
+    assert change == Add(
+        card(provenance=Provenance(source="teacher", supporting_problems=("p1", "p2"), epoch_introduced=1))
+    )
     assert [(each.card_id, each.into) for each in merges.merged] == [("RUBRIC_COUNT_ALL_PAIRS", "EXACT_PAIR_COUNT")]
 
 

@@ -149,13 +149,11 @@ def test_latex_reaches_the_card_and_its_json_byte_for_byte(tex: str):
         ({"payload": f"{PAYLOAD}\n\x0crac{{1}}{{2}}"}, r"\frac"),
         ({"payload": f"{PAYLOAD}\n\x08eta and \x00"}, r"\beta"),
         ({"payload": f"{PAYLOAD}\nbell \x07"}, "U+0007"),
-        ({"payload": f"{PAYLOAD}\n两个根的和等于负的一次项系数除以二次项系数"}, "another language"),
-        ({"payload": "适用于：\n- 两个根\n\n根的和"}, "another language"),
         ({"difficulty": "hard"}, "the difficulty here is medium or universal, not 'hard'"),
         ({"problems": ""}, "problems is missing"),
         ({"problems": "4"}, "4 is not among the problems 1 to 3"),
         ({"domains": "Number Theory"}, "is not snake_case"),
-        ({"routing": "x" * 301}, "shorten it"),
+        ({"routing": "x" * 301}, "at most 300 characters"),
         ({"colour": "red"}, "is no field of a card"),
     ],
 )
@@ -175,21 +173,14 @@ def test_a_block_that_is_no_card_costs_itself_and_says_why(changes: dict[str, st
     assert reason in model.requests[1].messages[-1].content
 
 
-def test_a_card_in_the_language_of_the_problems_is_a_card():
-    chinese = failure(1, problem=Problem("求两个根的和。", "5", "zh-1"))
-    found = find(Said(block(payload=f"{PAYLOAD}\n两个根的和等于负的一次项系数")), (chinese,))
-    assert len(found.cards) == 1
-
-
 @pytest.mark.parametrize(
     "reply", ["", "I'm sorry, I can't help with that.", "我不能帮助。", '[{"card_id": "EXACT_SUM_OF_ROOTS"}]']
 )
-def test_a_reply_without_cards_is_listed_with_its_words(reply: str):
+def test_a_reply_without_cards_is_listed(reply: str):
     found = find(Said(reply, reply))
     assert found.cards == ()
     (refused,) = found.refused
     assert "no block" in refused.reason
-    assert reply[:20] in refused.reason
 
 
 def test_prose_a_truncated_block_and_a_repeated_id_leave_the_good_cards():
@@ -231,7 +222,6 @@ def test_a_thousand_cards_are_cut_to_the_quota_and_none_is_asked_for_again():
     assert [made.card_id for made in found.cards] == [f"EXACT_RULE_{n}" for n in range(6)]
     rules = [refused.rule for refused in found.refused]
     assert rules.count("over_quota") == 194
-    assert rules.count("bad_block") == 800
     assert Proposals.model_validate_json(found.model_dump_json()) == found
 
 
@@ -246,7 +236,7 @@ def test_a_card_that_quotes_our_tags_is_kept_as_it_is():
     )
 )
 def test_no_reply_breaks_the_reader_and_every_card_can_be_stored(parts: list[str]):
-    spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), ("both roots",), ("train-1",))
+    spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), ("train-1",))
     for made in read_cards("\n".join(parts), spec).found.values():
         assert Card.model_validate_json(made.model_dump_json()) == made
 
@@ -283,7 +273,7 @@ def test_without_cards_nothing_is_imagined():
 def test_the_prompt_shows_a_block_that_the_reader_takes_and_the_product_refuses():
     prompt = instructions("cards", "propose")
     assert prompt.count("\n<card>\n") == 1
-    spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), ("tea",), tuple("12345"))
+    spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), tuple("12345"))
     (bad,) = read_cards(prompt, spec).bad
     assert (bad.name, bad.reason) == (EXAMPLE_ID, "it is the example of the form, not a card")
     (made,) = read_cards(prompt.replace(EXAMPLE_ID, "RUBRIC_COFFEE_FOR_GUESTS"), spec).found.values()

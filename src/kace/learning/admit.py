@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from kace.cards.card import (
     AVOID,
-    MAX_COUNT,
     UNIVERSAL,
     USEFUL,
     Card,
@@ -211,24 +210,22 @@ def consolidate(
     changed: dict[str, Card] = {}
     for proposed in cards:
         card = _with_free_id(proposed, known)
-        twin = known.get(card.card_id) or _most_similar(card, known)
+        twin = known.get(card.card_id)
+        reason = "it has the same id"
         if twin is None:
-            known[card.card_id] = card
-            changed[card.card_id] = card
-            continue
-        reason = "it has nearly the same text"
-        if card.card_id == twin.card_id:
-            reason = "it has the same id"
-        if twin.status is Status.DEPRECATED:
+            twin = _similar(card, known)
+            reason = "it has nearly the same text"
+        united = card if twin is None else _unite(twin, card)
+        if twin and twin.status is Status.DEPRECATED:
             reason += ", and that card is deprecated"
-        else:
-            united = _unite(twin, card)
-            if united != twin:
-                known[twin.card_id] = united
-                changed[twin.card_id] = united
-        merged.append(
-            Merge(card_id=card.card_id, into=twin.card_id, reason=reason)
-        )
+        elif united != twin:
+            known[united.card_id] = united
+            changed[united.card_id] = united
+        if twin:
+            merge = Merge(
+                card_id=card.card_id, into=twin.card_id, reason=reason
+            )
+            merged.append(merge)
     changes: list[Change] = []
     for name, card in changed.items():
         changes.append(Edit(card) if name in tree else Add(card))
@@ -265,15 +262,12 @@ def _wording(rule: str) -> _Wording:
     return _Wording(frozenset(ngrams(words, min(NGRAM, len(words)))), signs)
 
 
-def _most_similar(card: Card, known: Mapping[str, Card]) -> Card | None:
-    """Return the card with nearly the same text that is most similar; first if equal."""
-    best = None
+def _similar(card: Card, known: Mapping[str, Card]) -> Card | None:
+    """Return the first card that is read with this one and has nearly its text."""
     for other in known.values():
-        if not _read_together(card, other) or not same_knowledge(card, other):
-            continue
-        if best is None or similarity(card, other) > similarity(card, best):
-            best = other
-    return best
+        if _read_together(card, other) and same_knowledge(card, other):
+            return other
+    return None
 
 
 def _with_free_id(card: Card, known: Mapping[str, Card]) -> Card:
@@ -287,8 +281,6 @@ def _with_free_id(card: Card, known: Mapping[str, Card]) -> Card:
     suffix = where.upper().split("_")
     stem = card.card_id.split("_")[: MAX_ID_TOKENS - len(suffix)]
     name = "_".join((*stem, *suffix))
-    if name in known and not _read_together(card, known[name]):
-        return card
     return card_of({**card.model_dump(mode="json"), "card_id": name})
 
 
@@ -302,25 +294,16 @@ def _read_together(left: Card, right: Card) -> bool:
 
 
 def _unite(first: Card, other: Card) -> Card:
-    """Return the first card with the other's provenance added."""
-    one = first.provenance
-    two = other.provenance
-    most = max(MAX_SUPPORTING, len(one.supporting_problems))
-    supporting = dict.fromkeys(
-        (*one.supporting_problems, *two.supporting_problems)
-    )
-    provenance = one.model_dump(mode="json")
-    provenance["supporting_problems"] = list(supporting)[:most]
-    provenance["validated_lift"] = one.validated_lift or two.validated_lift
-    for name in ("n_uses", "n_wins", "n_losses"):
-        total = getattr(one, name) + getattr(two, name)
-        provenance[name] = min(total, MAX_COUNT)
-    provenance["epoch_introduced"] = min(
-        one.epoch_introduced, two.epoch_introduced
-    )
-    try:
-        return card_of(
-            {**first.model_dump(mode="json"), "provenance": provenance}
+    """Return the first card with the other's problems added."""
+    record = first.model_dump(mode="json")
+    names = dict.fromkeys(
+        (
+            *first.provenance.supporting_problems,
+            *other.provenance.supporting_problems,
         )
-    except CardError:  # the labels would make it larger than a card may be
+    )
+    record["provenance"]["supporting_problems"] = list(names)[:MAX_SUPPORTING]
+    try:
+        return card_of(record)
+    except CardError:  # the names would make it larger than a card may be
         return first

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from kace.answers.extract import last_boxed
@@ -61,8 +59,6 @@ NOT_SHOWN = (
 MAX_PROBLEM_CHARS = 6_000
 FAILURES_AT_ONCE = 50
 """Failed problems of one request: as much as a teacher takes in, with room to reply."""
-FOREIGN_SHARE = 0.2
-"""The largest share of a card's letters in a script that nothing shown was written in."""
 CARD = Grammar(
     "card",
     "id",
@@ -70,7 +66,6 @@ CARD = Grammar(
     ("difficulty", "domains", "problems", "routing"),
     text="payload",
 )
-_COMMON_SCRIPTS = ("LATIN", "GREEK", "MATHEMATICAL")
 
 T = TypeVar("T")
 
@@ -93,10 +88,8 @@ class CardRequest(NamedTuple):
 
     cell: TreeCell
     context: TeacherStep
-    shown: tuple[str, ...]  # the texts that the teacher was shown
-    labels: tuple[
-        str, ...
-    ] = ()  # of the problems; none if a card needs no support
+    labels: tuple[str, ...] = ()
+    """The names of the problems; none if a card needs no support."""
 
 
 def split(items: Sequence[T], most: int) -> list[Sequence[T]]:
@@ -139,7 +132,6 @@ async def find_knowledge(
     request = CardRequest(
         cell,
         context,
-        shown=tuple(failure.problem.text for failure in failed),
         labels=tuple(one_line(failure.problem.name) for failure in failed),
     )
     shown = "\n\n".join(parts)
@@ -155,7 +147,7 @@ async def imagine(
     """
     if not cards:
         return Proposals()
-    request = CardRequest(cell, context, tuple(card.payload for card in cards))
+    request = CardRequest(cell, context)
     shown = card_block(cards)
     return await _ask(
         "imagine", request, shown, len(cards), "beside each of these"
@@ -175,9 +167,7 @@ def read_cards(reply: str, request: CardRequest) -> Reading[Card]:
         card = _read_card(block, request)
         return request.context.screen(card) or card
 
-    reading = read_each(reply, CARD, make)
-    bad = sorted(reading.bad, key=lambda each: each.line)
-    return replace(reading, bad=tuple(bad))
+    return read_each(reply, CARD, make)
 
 
 async def _ask(
@@ -207,10 +197,6 @@ def _read_card(block: Block, request: CardRequest) -> Card:
     own = request.cell.difficulty.value
     if fields["id"] == EXAMPLE_ID:
         raise ValueError("it is the example of the form, not a card")
-    if _is_foreign(block.text, request.shown):
-        raise ValueError(
-            "it is in another language than the problems; write it in theirs"
-        )
     difficulty = fields.get("difficulty", "").lower() or own
     if difficulty not in (own, Difficulty.UNIVERSAL.value):
         given = one_line(difficulty, 20)
@@ -241,20 +227,6 @@ def _read_card(block: Block, request: CardRequest) -> Card:
         difficulty_tag=difficulty,
         domain_tags=domains or [request.cell.domain],
     )
-
-
-def _is_foreign(text: str, shown: Sequence[str]) -> bool:
-    """Whether too many letters are of a script that nothing shown was written in."""
-    read = {*_COMMON_SCRIPTS, *_scripts(set("".join(shown)))}
-    written = list(_scripts(text))
-    foreign = sum(script not in read for script in written)
-    return foreign > FOREIGN_SHARE * len(written)
-
-
-def _scripts(letters: Iterable[str]) -> Iterator[str]:
-    for char in letters:
-        if char.isalpha():
-            yield unicodedata.name(char, "UNNAMED").split()[0]
 
 
 def _format_failure(number: int, failure: FailedProblem) -> str:
