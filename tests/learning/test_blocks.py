@@ -149,7 +149,10 @@ def test_of_two_blocks_with_one_name_the_first_stays():
         ("<card>\nid:\npayload:\nx\n</card>", "id is missing"),
         ("<card>\nid: A_B_C\n</card>", "payload is missing"),
         ("<card>\nid: A_B_C\npayload:\n \n\n</card>", "payload is missing"),
-        ("<card>\nid: A_B_C\nid: D_E_F\npayload:\nx\n</card>", "id appears twice"),
+        (
+            "<card>\nid: A_B_C\nid: D_E_F\npayload:\nx\n</card>",
+            "is no field of a card; its fields are id, payload, problems, each once",
+        ),
         ("<card>\nid: A_B_C\ncolour: red\npayload:\nx\n</card>", "'colour: red' is no field of a card"),
         ('<card>\n{"id": "A_B_C"}\n</card>', "is no field of a card; its fields are id, payload, problems"),
         (block(text="a\x0crac{1}{2}"), r"\frac"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from kace.cards.card import MAX_CARD_BYTES, UNIVERSAL, Card, Difficulty, Provenance, Status, card_line
 from kace.cards.tree import Add, Batch, Edit, EpistemicTree, applied
-from kace.learning.admit import MAX_SUPPORTING, NEAR_DUPLICATE, Merge, consolidate, same_knowledge, similarity
+from kace.learning.admit import MAX_SUPPORTING, Merge, consolidate
 from tests.card_samples import ALGEBRA, GEOMETRY, cards, trees
 
 BODY = "Count unordered pairs: $\\frac{n(n-1)}{2}$.\nEvery pair is counted twice among the n(n-1) ordered ones."
@@ -58,15 +58,6 @@ def test_the_same_in_other_words_is_one_card():
         card(provenance=Provenance(source="teacher", supporting_problems=("p1", "p2"), epoch_introduced=1))
     )
     assert [(each.card_id, each.into) for each in merges.merged] == [("RUBRIC_COUNT_ALL_PAIRS", "EXACT_PAIR_COUNT")]
-
-
-def test_the_threshold_is_where_it_says():
-    words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    whole = card(body=f"{' '.join(words)}.")
-    parts = [card("EXACT_PAIR_OTHER", f"{' '.join(words[:count])}.") for count in range(3, 26)]
-    assert {same_knowledge(whole, part) for part in parts} == {True, False}
-    for part in parts:
-        assert same_knowledge(whole, part) == (similarity(whole, part) >= NEAR_DUPLICATE)
 
 
 @pytest.mark.parametrize(

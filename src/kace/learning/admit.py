@@ -232,19 +232,13 @@ def consolidate(
     return tuple(changes), Merges(merged=tuple(merged))
 
 
-def similarity(left: Card, right: Card) -> float:
-    """Return the share of n-grams that two cards have in common, from 0 to 1."""
-    one = _wording(left.rule).ngrams
-    other = _wording(right.rule).ngrams
-    return len(one & other) / len(one | other) if one or other else 1.0
-
-
 def same_knowledge(left: Card, right: Card) -> bool:
     """Whether two cards have nearly the same text, with the same signs and numbers."""
-    one = _wording(left.rule).signs
-    other = _wording(right.rule).signs
-    nested = one <= other or other <= one
-    return nested and similarity(left, right) >= NEAR_DUPLICATE
+    one = _wording(left.rule)
+    other = _wording(right.rule)
+    nested = one.signs <= other.signs or other.signs <= one.signs
+    common = len(one.ngrams & other.ngrams)
+    return nested and common >= NEAR_DUPLICATE * len(one.ngrams | other.ngrams)
 
 
 class _Wording(NamedTuple):

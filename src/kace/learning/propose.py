@@ -93,14 +93,9 @@ class CardRequest(NamedTuple):
 
 
 def split(items: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Return the items in parts of about equal size, none above `most`.
-
-    No items are one empty part.
-    """
-    parts = max(1, math.ceil(len(items) / most))
-    size = math.ceil(len(items) / parts) or 1
-    starts = range(0, max(1, len(items)), size)
-    return [items[start : start + size] for start in starts]
+    """Return the items in parts of at most `most`. No items are one empty part."""
+    starts = range(0, max(1, len(items)), most)
+    return [items[start : start + most] for start in starts]
 
 
 def wrong_at_es(record: Solution) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import math
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -151,7 +150,6 @@ class LearningReport:
 
     name: str
     state: str  # finished, working or stopped
-    last_sign: float  # when the learner last wrote, in seconds since 1970
     solver: str
     teacher: str
     train: int
@@ -232,7 +230,6 @@ def report_of(tree_folder: Path) -> LearningReport:
     return LearningReport(
         name=tree_folder.resolve().name,
         state="finished" if finished else state,
-        last_sign=_last_sign(folder),
         solver=str(manifest.config.get("model", "")),
         teacher=manifest.teacher or "",
         train=train,
@@ -450,13 +447,6 @@ def _funnel(proposals: Sequence[Proposal], tree: EpistemicTree) -> Funnel:
     )
 
 
-def _last_sign(folder: Path) -> float:
-    """Return when the learner last wrote its steps, traces or calls."""
-    written = [*folder.glob("*.json*"), *folder.glob("*/*.jsonl")]
-    newest = max(path.stat().st_mtime for path in written)
-    return min(newest, time.time())
-
-
 def _is_locked(lock: Path) -> bool:
     """Whether a process holds the lock of a learner's folder."""
     try:
@@ -552,16 +542,10 @@ class RoleForecast:
 def forecast(
     train: Sequence[Problem], config: Config, settings: Settings
 ) -> tuple[RoleForecast, ...]:
-    """Return the forecast of the solver, a classifier if one is used, and the teacher."""
+    """Return the forecast of the solver and the teacher."""
     chars = sum(len(problem.text) for problem in train)
     text = chars / CHARS_PER_TOKEN  # tokens of all problems together
     found = [_forecast_solver(text, len(train), config, settings)]
-    if config.retrieval.router == "model":
-        calls = len(train) * LADDER_SHARE
-        read = calls * PROMPT_TOKENS
-        found.append(
-            _role("classifier", config.model, config, calls, read, calls * 10)
-        )
     if config.teacher and config.teacher != SOLUTIONS:
         found.append(_forecast_teacher(text, len(train), config, settings))
     return tuple(found)

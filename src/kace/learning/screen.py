@@ -459,14 +459,13 @@ _SPELLED_VALUES = {
     **{word: value for value, word in enumerate(_SMALL_WORDS.split())},
     **{word: 10 * value for value, word in enumerate(_TENS.split(), 2)},
 }
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_NUMBER_WORD = "|".join((*_SPELLED_VALUES, *_SCALES))
+_TEN = _TENS.replace(" ", "|")
+_ONE = _SMALL_WORDS.replace(" ", "|")
 _SPELLED = re.compile(
-    rf"\b(?:{_NUMBER_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?!')",
-    re.I,
+    rf"\b(?:({_TEN})(?:[\s-]+({_ONE}))?|({_ONE}))\b(?!')", re.I
 )
 _COMMON_WORDS = frozenset(
-    (*_TABLES["common"].split(), *_SPELLED_VALUES, *_SCALES)
+    (*_TABLES["common"].split(), *_SPELLED_VALUES, "hundred")
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
@@ -517,19 +516,8 @@ def _compact(text: str) -> str:
 
 
 def _spelled_digits(match: re.Match[str]) -> str:
-    total = 0
-    current = 0
-    for word in re.findall(r"[a-z]+", match[0].lower()):
-        scale = _SCALES.get(word, 0)
-        current = (
-            max(1, current) * scale
-            if scale
-            else current + _SPELLED_VALUES.get(word, 0)
-        )
-        if scale > 100:
-            total += current
-            current = 0
-    value = total + current
+    words = filter(None, match.groups())
+    value = sum(_SPELLED_VALUES[word.lower()] for word in words)
     return str(value) if value > SMALL else match[0]
 
 

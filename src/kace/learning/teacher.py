@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -78,6 +78,11 @@ _THOUGHT = re.compile(
 _THOUGHT_END = re.compile(
     r"\A.*?^[ \t]*</think(?:ing)?>", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
+_BLOCK = (
+    r"^[^\S\n]*<TAG>[^\S\n]*$\n?(.*?)"
+    r"(?:(^[^\S\n]*</TAG>[^\S\n]*$)|(?=^[^\S\n]*<TAG>[^\S\n]*$)|\Z)"
+)
+_LINES = re.MULTILINE | re.IGNORECASE | re.DOTALL
 _FENCED = re.compile(r"```[^\n]*\n(.+)\n\s*```\s*", re.DOTALL)
 _BLANK_ENDS = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z|\A\s+\Z")
 _NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
@@ -151,30 +156,27 @@ def read_blocks(
 
     Never raises, never unescapes. Text and blocks over the limits are not read.
     """
-    blocks: list[Block] = []
+    blocks: dict[str, Block] = {}
     bad: list[BadBlock] = []
-    taken: dict[str, int] = {}
-    raw = islice(_raw_blocks(_without_thinking(reply), grammar.tag), MAX_BLOCKS)
-    for start, lines, closed in raw:
+    text = _without_thinking(reply)
+    pattern = _BLOCK.replace("TAG", grammar.tag)
+    for found in islice(re.finditer(pattern, text, _LINES), MAX_BLOCKS):
+        line = 1 + text.count("\n", 0, found.start())
+        named = re.search(rf"^\s*{grammar.name}\s*:([^\n]*)", found[1], _LINES)
+        name = one_line(named[1], 64) if named and grammar.name else ""
         try:
-            if not closed:
+            if not found[2]:
                 raise ValueError("its end tag is missing: the block is cut off")
-            block = _parse_block(start, lines, grammar)
-            name = block.fields.get(grammar.name)
-            if name and taken.setdefault(name, start) != start:
+            block = _parse_block(line, found[1], grammar)
+            first = blocks.setdefault(name or str(line), block)
+            if first is not block:
                 raise ValueError(
                     f"its {grammar.name} is that of the block at line "
-                    f"{taken[name]}; names must differ"
+                    f"{first.line}; names must differ"
                 )
-            blocks.append(block)
         except ValueError as error:
-            name = ""
-            for line in lines:
-                key, _, value = line.partition(":")
-                if key.strip().lower() == grammar.name and not name:
-                    name = one_line(value, 64)
-            bad.append(BadBlock(start, name, str(error)))
-    return tuple(blocks), tuple(bad)
+            bad.append(BadBlock(line, name, str(error)))
+    return tuple(blocks.values()), tuple(bad)
 
 
 def read_numbers(value: str, last: int) -> tuple[int, ...]:
@@ -209,52 +211,30 @@ def _without_thinking(reply: str) -> str:
     return text
 
 
-def _raw_blocks(text: str, tag: str) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield where each block opens, its lines, and whether it is closed."""
-    start = 0
-    lines = list[str]()
-    for number, line in enumerate(text.split("\n"), 1):
-        mark = line.strip().lower()
-        if mark == f"<{tag}>":
-            if start:
-                yield start, lines, False
-            start = number
-            lines = []
-        elif mark == f"</{tag}>" and start:
-            yield start, lines, True
-            start = 0
-        elif start:
-            lines.append(line)
-    if start:
-        yield start, lines, False
-
-
-def _parse_block(start: int, lines: Sequence[str], grammar: Grammar) -> Block:
-    stray = stray_character("\n".join(lines))
+def _parse_block(start: int, body: str, grammar: Grammar) -> Block:
+    stray = stray_character(body)
     if stray:
         raise ValueError(f"it {stray.what}")
-    fields: dict[str, str] = {}
-    text = ""
     every = (grammar.name, *grammar.required, *grammar.optional, grammar.text)
     names = dict.fromkeys(name for name in every if name)
     form = f"its fields are {', '.join(names)}"
+    fields: dict[str, str] = {}
+    lines = body.split("\n")
     for place, line in enumerate(lines):
-        key, colon, value = (part.strip() for part in line.partition(":"))
-        key = key.lower()
+        key, colon, value = line.partition(":")
+        key = key.strip().lower()
         if colon and key == grammar.text:
-            text = _verbatim([value, *lines[place + 1 :]])
+            fields[key] = _verbatim([value.strip(), *lines[place + 1 :]])
             break
-        if colon and key in names:
-            if key in fields:
-                raise ValueError(f"the field {key} appears twice")
-            fields[key] = value
+        if colon and key in names and key not in fields:
+            fields[key] = value.strip()
         elif line.strip():
             what = f"{one_line(line, 40)!r} is no field of a {grammar.tag}"
-            raise ValueError(f"{what}; {form}")
-    given = {**fields, grammar.text or "": text}
+            raise ValueError(f"{what}; {form}, each once")
     for name in (grammar.name, *grammar.required):
-        if name and not given.get(name):
+        if name and not fields.get(name):
             raise ValueError(f"the field {name} is missing or empty; {form}")
+    text = fields.pop(grammar.text or "", "")
     return Block(start, fields, text)
 
 
@@ -286,7 +266,6 @@ class Reading(Generic[T]):
 
 TIER = "TEACHER"  # the tier of a teacher's calls in a cache
 TEMPERATURE = 0.0
-MAX_LISTED = 40
 MAX_REPEATED_CHARS = 100_000  # of the earlier reply, in a repair round
 _TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
 
@@ -463,12 +442,9 @@ def _repair(
         f"Accepted: {accepted}",
         "Refused:",
     ]
-    for bad in reading.bad[:MAX_LISTED]:
+    for bad in reading.bad:
         where = f"line {bad.line}: " if bad.line else ""
         lines.append(f"- {where}{neutral(str(bad))}")
-    if len(reading.bad) > MAX_LISTED:
-        more = len(reading.bad) - MAX_LISTED
-        lines.append(f"- and {more} more of the same kind")
     # The teacher's own blocks stay readable to it. Only what an engine could take for
     # the end of a turn is broken. Providers refuse an empty turn.
     shown = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS]).strip()
