@@ -23,7 +23,7 @@ CARDS = 30
 ATTEMPTS = 3
 RUNS = 4
 KEEP = Settings().keep_above
-RETIRE = Settings().retire_below
+RETIRE = 1 - KEEP
 Draw = Callable[[random.Random], float]
 LIFTS: dict[str, Draw] = {
     "no card does anything": lambda chance: 0.0,

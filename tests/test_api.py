@@ -16,6 +16,7 @@ from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import problem_rows
 from tests.card_samples import small_tree
+from tests.learning.world import World, problems
 
 CARD = (Path(__file__).resolve().parents[1] / "docs" / "examples" / "average-speed.md").read_text(encoding="utf-8")
 FEW = [kace.Problem(f"Throw {number}", answer="3", label=f"t{number}") for number in range(6)]
@@ -159,11 +160,8 @@ def test_an_open_tree_is_what_attempts_read(tmp_path: Path):
 
 
 def test_a_tree_is_learned_and_learned_once(tmp_path: Path):
-    train = [
-        kace.Problem(f"What is the twelfth part of {12 * n} marbles?", answer=str(n), solution=f"Divide by 12: {n}.")
-        for n in range(20, 32)
-    ]
-    given = {"teacher": "solutions", "model": "scripted/dice?sides=9", "quick": True}
+    train = list(problems(2))
+    given = {"teacher": World().teacher(), "model": "scripted/dice?sides=9", "quick": True, "preset": "starter"}
     tree = in_a_notebook(lambda: kace.learn(train, tmp_path / "oak", **given))
     assert len(tree) > 0
     before = sorted((path, path.stat().st_size) for path in (tmp_path / "oak" / "learn" / "calls").iterdir())

@@ -30,7 +30,7 @@ def test_the_defaults_of_the_classes_are_the_shipped_ones():
     assert (retrieval.router, retrieval.relevance_threshold, retrieval.es_policy) == ("cards", 0.46, "locked")
     assert (retrieval.placement, retrieval.prompts, retrieval.max_cards) == ("demonstrations", "default", None)
     assert (learning.epochs, learning.add_runs, learning.refine, learning.confident) == (1, 1, 0, True)
-    assert (learning.evidence, learning.keep_above, learning.keep) == ("posterior", 0.8, "validated")
+    assert (learning.evidence, learning.keep_above) == ("posterior", 0.8)
     assert (learning.impact, learning.impact_runs, learning.examples) == ("dropout", 4, 2)
     assert (learning.wordings, learning.calibration_runs, learning.max_overlap) == (16, 3, 0.55)
     assert profile_of(None) == profile_of("default") == {}, "no profile repeats them"
@@ -56,7 +56,7 @@ def test_the_papers_way_is_one_profile():
     learning = Settings.model_validate(profile_of("paper")["learning"])
     assert (learning.epochs, learning.add_runs, learning.refine) == (2, 2, 2)
     assert (learning.confident, learning.failures, learning.examples) == (False, "final", 0)
-    assert (learning.impact, learning.keep, learning.imagine) == ("leave_one_out", "all", False)
+    assert (learning.impact, learning.imagine) == ("leave_one_out", False)
     assert load_config(env={}).retrieval.prompts == "default"
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
+import kace
+from kace.problems import problem_rows
 from tests.command import environment
+from tests.learning.world import World, problems
 from tests.serve.running import Running
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-WORDS = ["apple", "brick", "candle", "drum", "eagle", "flute", "grape", "hammer", "iris", "jacket", "kettle", "lemon"]
 
 
 def run_example(folder: Path, name: str, *arguments: str, model: str = "scripted/dice?sides=40") -> str:
@@ -20,20 +21,6 @@ def run_example(folder: Path, name: str, *arguments: str, model: str = "scripted
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def problems(folder: Path) -> Path:
-    path = folder / "problems.jsonl"
-    rows = [
-        {
-            "problem": f"A shop marks a {word} of {price} euros up by 20 percent. What does the {word} cost now?",
-            "answer": str(price * 6 // 5),
-            "solution": f"20 percent of {price} is {price // 5}. Add it to {price}.",
-        }
-        for price, word in zip(range(50, 650, 50), WORDS, strict=True)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_solve_prints_a_line_per_tier_and_the_answer(tmp_path: Path):
@@ -47,8 +34,11 @@ def test_write_card_makes_a_tree_with_the_card(tmp_path: Path):
 
 
 def test_learn_and_compare_end_with_a_sentence(tmp_path: Path):
-    train = problems(tmp_path)
-    run_example(tmp_path, "learn.py", str(train), "tree")
+    train = tmp_path / "train.jsonl"
+    train.write_text("\n".join(problem_rows(problems(2))) + "\n")
+    model = "scripted/dice?sides=40"
+    kace.learn(train, tmp_path / "first", World().teacher(), model, quick=True, cache_dir=tmp_path / "cache")
+    run_example(tmp_path, "learn.py", str(train), "tree", "replay/first/learn")
     sentence = run_example(tmp_path, "compare.py", str(train), "tree")
     assert sentence.startswith("kace") or "identical" in sentence
 

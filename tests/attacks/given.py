@@ -6,14 +6,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from kace.baselines.select import epochs_of, read_learned
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Add
 from kace.config import profile_of
-from kace.learning.calibrate import thresholds_of
+from kace.learning.calibrate import epochs_of, read_learned, thresholds_of
 from kace.learning.report import report_of
-from kace.learning.steps import StepLog
-from kace.learning.study import read_bill
+from kace.learning.study import StepLog, read_bill
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.export import export
 from kace.report.inbox import Inbox

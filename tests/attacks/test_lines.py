@@ -29,7 +29,7 @@ PLAIN = {
     "problems of a run": "from kace.runs.table import Table; list(Table.open(at, allow_empty=True).problems())",
     "calls": "from kace.models.cache import CallStore; CallStore(at)",
     "tree": "from kace.cards.store import TreeStore; TreeStore.open(at).load()",
-    "steps": "from kace.learning.steps import read_steps; list(read_steps(at / 'traces.jsonl'))",
+    "steps": "from kace.learning.study import read_steps; list(read_steps(at / 'traces.jsonl'))",
     "manifest": "from kace.runs.manifest import Manifest; Manifest.read(at / 'traces.jsonl')",
     "bill": "from kace.learning.study import read_bill; print('told', read_bill(at))",
     "profile": "from kace.config import profile_of; profile_of(None, at)",

@@ -120,24 +120,11 @@ def test_a_model_without_a_batch_api_is_refused_by_name(folder: Path, server: Ba
 @pytest.mark.slow
 def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, server: BatchServer):
     server.looks = 0
-    assert kace_data(folder, "fetch", "starter", "--out", ".").returncode == 0
-    few = ("--limit", "20", "--set", "impact_runs=1", "--set", "calibration_runs=0", "--preset", "starter")
-    done = kace(
-        folder,
-        server,
-        "learn",
-        "--train",
-        "starter_train.jsonl",
-        "--teacher",
-        "solutions",
-        *few,
-        "--out",
-        "tree",
-        "--batch",
-    )
+    done = kace(folder, server, "learn", "--demo", "--out", "demo", "--batch")
     assert done.returncode == 0, done.stderr
     assert not server.live and set(server.submitted.values()) == {1}
-    bill = json.loads((folder / "tree" / "learn" / "bill.json").read_text())["roles"]["solver"]
+    roles = json.loads((folder / "demo" / "tree" / "learn" / "bill.json").read_text())["roles"]
+    bill = next(role for role in roles if role["role"] == "solver")
     assert bill["calls"] == len(server.submitted)
     assert bill["usd"] == pytest.approx((10 * bill["input"] + 100 * bill["output"]) / 1e6 / 2)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,7 +122,7 @@ WRONG = {
     "held out": ((*BY_FILES, "--held-out", "train.jsonl"), "18 training problems appear in train.jsonl too"),
     "unknown method": ((*BY_FILES, "--method", "magic"), "'magic' is not one of"),
     "unknown measure": ((*BY_FILES, "--set", "impact=magic"), "impact cannot be 'magic'"),
-    "a sure hiding": ((*BY_FILES, "--set", "dropout_rate=1"), "dropout_rate cannot be 1"),
+    "a sure hiding": ((*BY_FILES, "--set", "keep_above=2"), "keep_above cannot be 2"),
     "unknown setting": ((*BY_FILES, "--set", "impacts=1"), "unknown setting 'impacts'"),
     "no setting": ((*BY_FILES, "--set", "impact"), "--set impact is no setting"),
     "money without a price": ((*LEARN, "--teacher", "openai/big", "--max-usd", "1"), "needs a price for 'openai/big'"),
@@ -141,39 +140,6 @@ def test_bad_input_is_one_clear_line(kace: Kace, arguments: tuple[str, ...], sai
 
 # Without a key
 
-SOLUTIONS = ("learn", "--train", "train.jsonl", "--out", "tree", "--model", "scripted/dice?sides=9",
-             "--teacher", "solutions")  # fmt: skip
-
-
-def with_solutions(folder: Path) -> None:
-    rows = problem_rows(replace(each, solution=f"Work it out: {each.answer}.") for each in TRAIN)
-    (folder / "train.jsonl").write_text("\n".join(rows) + "\n")
-
-
-def test_solutions_teach_and_every_report_says_that_no_teacher_was_called(kace: Kace, tmp_path: Path):
-    with_solutions(tmp_path)
-    dry = kace(*SOLUTIONS, "--dry-run")
-    assert "no teacher call is made" in dry.stdout and "unknown" not in dry.stdout, dry.stderr
-    done = kace(*SOLUTIONS, "--set", "refine=2", "--set", "impact_runs=1")
-    assert done.returncode == 0, done.stderr
-    assert "refine is 0" in done.stderr and "no teacher call is made" in done.stdout
-    assert "teacher  " not in done.stdout, "no line of cost"
-    assert TreeStore.open(tmp_path / "tree").frozen_hash
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ((), "no training problem has a worked solution"),
-        (("--profile", "paper"), "these settings show none"),
-        (("--method", "ace"), "--teacher solutions is for --method kace"),
-        (("--demo",), "--demo brings its own problems"),
-    ],
-)
-def test_what_solutions_cannot_do_is_refused(kace: Kace, more: tuple[str, ...], said: str):
-    done = kace(*SOLUTIONS, *more)
-    assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr
-
 
 def test_the_demo_runs_the_whole_loop_and_resumes(kace: Kace, tmp_path: Path):
     demo = ("learn", "--demo", "--model", "scripted/dice?sides=9", "--out", "demo")
@@ -183,9 +149,12 @@ def test_the_demo_runs_the_whole_loop_and_resumes(kace: Kace, tmp_path: Path):
     assert first.stdout == again.stdout
     assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
     assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
+    assert "replies are recorded" in first.stdout
     report = kace("learn", "report", "demo").stdout
-    assert "worked solutions gave" in report
-    assert "epoch 1" in report and "at other problems" in report
+    assert "gave 4 cards. 4 passed admission; 4 are in the tree" in " ".join(report.split())
+    assert "scripted/recorded" in (tmp_path / "demo" / "tree" / "cards.jsonl").read_text()
+    refused = kace(*demo, "--train", "train.jsonl")
+    assert refused.returncode == 2 and "--demo brings its own problems" in refused.stderr
 
 
 CHATTER = "Here is what I think about these problems, in no form at all."
@@ -208,19 +177,6 @@ def test_an_unlabelled_training_problem_is_named(kace: Kace, tmp_path: Path):
         file.write('{"problem": "Why?", "id": "why"}\n')
     done = kace(*BY_FILES)
     assert done.returncode == 2 and "'why' has no answer" in done.stderr
-
-
-def test_a_quick_run_says_what_it_takes_and_keeps_every_card(kace: Kace, tmp_path: Path):
-    with_solutions(tmp_path)
-    quick = [*SOLUTIONS, "--quick"]
-    quick[quick.index("tree")] = "made/tree"
-    done = kace(*quick)
-    assert done.returncode == 0, done.stderr
-    expected = re.search(r"kace: solver +[\d,]+ to [\d,]+ calls, .* 0.00 to 0.00 USD", done.stderr)
-    assert expected and expected.start() < done.stderr.index("kace: plan"), "before the first step"
-    manifest = json.loads((tmp_path / "made" / "tree" / "learn" / "learn.json").read_text())
-    assert (manifest["settings"]["keep"], manifest["settings"]["calibration_runs"]) == ("all", 0)
-    assert ", 0 retired" in kace("learn", "report", "made/tree").stdout
 
 
 def test_a_teacher_may_have_no_card_and_the_result_says_why_it_is_empty(kace: Kace, tmp_path: Path):

@@ -23,7 +23,7 @@ from tests.command import environment, run_kace
 from tests.learning.world import problems
 
 DICE = ("--model", "scripted/dice?sides=9")
-TRAIN = ("learn", "--train", "train.jsonl", "--teacher", "solutions", *DICE)
+TRAIN = ("learn", "--train", "train.jsonl", "--teacher", "scripted/steady", *DICE)
 READING = (
     ("tree", "show", "tree"), ("tree", "show", "tree", "cards"), ("tree", "show", "starter"), ("tree", "log", "tree"),
     ("tree", "diff", "tree", "0"), ("tree", "diff", "tree", "made/tree"), ("tree", "verify", "tree"),
@@ -64,7 +64,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("tree", "init", "tree", "starter"),
         (*evaluate, "--system", "tiered", "--out", "base"),
         (*evaluate, "--system", "kace", "--tree", "tree", "--out", "other"),
-        (*TRAIN, "--quick", "--out", "made/tree"),
+        ("learn", "--demo", *DICE, "--out", "made"),
     ):
         done = run_kace(folder, *arguments)
         assert done.returncode == 0, done.stderr

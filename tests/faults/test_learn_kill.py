@@ -14,9 +14,9 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree, SetDomains
 from kace.config import load_config
 from kace.errors import KaceError
+from kace.learning import StepResult
 from kace.learning.loop import learn
-from kace.learning.steps import StepLog, StepName, StepResult
-from kace.learning.study import LearnPlan, Settings, open_study
+from kace.learning.study import LearnPlan, Settings, StepLog, StepName, open_study
 from kace.models.cache import read_calls
 from tests.learning.world import World, problems
 

@@ -11,9 +11,9 @@ from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
 from kace.learning.propose import Proposals
+from kace.learning.revise import false_equation
 from kace.learning.screen import LeakScreen, banned_phrases, check_card, is_vague
 from kace.learning.teacher import CardRefusal, Teacher, TeacherStep, TreeCell, instructions
-from kace.learning.wordings import false_equation
 from kace.problems import Problem, load_bundled
 from tests.learning.said import Said
 from tests.learning.sound_cards import PAYLOADS, sound_card

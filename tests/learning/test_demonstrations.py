@@ -9,9 +9,9 @@ from kace.cards.card import Card
 from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.propose import EXAMPLE_ID
+from kace.learning.revise import Demonstrations, demonstrate, read_examples
 from kace.learning.screen import LeakScreen, check_card
 from kace.learning.teacher import Teacher, TeacherStep, TreeCell, instructions
-from kace.learning.wordings import Demonstrations, demonstrate, read_examples
 from kace.problems import Problem
 from tests.learning.said import Said, passes
 from tests.learning.sound_cards import PAYLOADS, sound_card

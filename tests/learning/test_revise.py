@@ -7,21 +7,19 @@ import asyncio
 import pytest
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Provenance, Status
-from kace.cards.tree import Batch, Deprecate, Edit, EpistemicTree, Relocate, applied
+from kace.cards.tree import Batch, Deprecate, Edit, EpistemicTree, applied
 from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.accept import (
+from kace.learning.measure import Comparison, Fire, Impact, Lift
+from kace.learning.revise import (
     Action,
-    Comparison,
     DomainCards,
     LastTry,
     Revision,
     Revisions,
-    removes_only,
     revise,
     revision_changes,
 )
-from kace.learning.accept import revised_card as rewritten
-from kace.learning.measure import Fire, Impact, Lift
+from kace.learning.revise import revised_card as rewritten
 from kace.learning.teacher import CardRefusal, FailedProblem, Screen, Teacher, TeacherStep, WrongAttempt
 from kace.problems import Problem
 from tests.card_samples import ALGEBRA, GEOMETRY, card
@@ -179,9 +177,8 @@ def test_a_card_can_be_kept_rewritten_moved_and_retired():
     assert (edit.action, edit.payload) == (Action.EDIT, new)
     assert found.refused == ()
     moved = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", domains="algebra, geometry"))
-    assert revision_changes(TREE, moved) == (
-        Relocate("RUBRIC_ISOLATE_THE_ROOT", Difficulty.HARD, ("algebra", "geometry")),
-    )
+    (change,) = revision_changes(TREE, moved)
+    assert change == Edit(STEPS.at(Difficulty.HARD, ("algebra", "geometry")))
     gone = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "deprecate"))
     assert revision_changes(TREE, gone) == (Deprecate("RUBRIC_ISOLATE_THE_ROOT"),)
 
@@ -233,8 +230,8 @@ def test_gaps_are_reported_and_not_filled():
 def test_only_removals_claim_nothing():
     keep, gone = (Revision(action=a, card_id="X", reason="") for a in (Action.KEEP, Action.DEPRECATE))
     edit = Revision(action=Action.EDIT, card_id="X", reason="", payload="y")
-    assert removes_only(Revisions(revisions=(keep, gone)))
-    assert not removes_only(Revisions(revisions=(gone, edit)))
+    assert Revisions(revisions=(keep, gone)).removes_only
+    assert not Revisions(revisions=(gone, edit)).removes_only
 
 
 # Which are not
@@ -249,7 +246,7 @@ def test_an_edit_that_breaks_a_rule_of_cards_is_sent_back_and_may_be_mended():
     assert [r.action for r in found.revisions] == [Action.EDIT]
     assert found.refused == ()
     refused = only(long, long)
-    assert (refused.card_id, refused.by, refused.rule) == ("EXACT_SUM_OF_SQUARES", "code", "card_rule")
+    assert (refused.card_id, refused.by) == ("EXACT_SUM_OF_SQUARES", "parser")
 
 
 def test_an_edit_that_the_screen_refuses_leaves_the_card_as_it_was():
@@ -266,12 +263,12 @@ def test_an_edit_that_the_screen_refuses_leaves_the_card_as_it_was():
 
 @pytest.mark.parametrize("name", ["EXACT_NEVER_HEARD_OF", "MICRO_OF_ANOTHER_DOMAIN"])
 def test_a_card_that_is_not_in_the_request_cannot_be_revised(name: str):
-    assert only(decision(name, "DEPRECATE"), decision(name, "DEPRECATE")).rule == "not_here"
+    assert "no card of this id" in only(decision(name, "DEPRECATE"), decision(name, "DEPRECATE")).reason
 
 
 def test_a_validated_card_is_retired_only_where_it_was_measured_to_harm():
     said = decision("EXACT_SUM_OF_SQUARES", "DEPRECATE")
-    assert only(said, said).rule == "validated"
+    assert "validated" in only(said, said).reason
     (lift,) = IMPACT.lifts
     for low, high, allowed in ((-0.3, 0.1, False), (-0.3, -0.1, True)):
         worse = Impact(lifts=(lift.model_copy(update={"effect": -0.2, "low": low, "high": high}),))
@@ -279,21 +276,16 @@ def test_a_validated_card_is_retired_only_where_it_was_measured_to_harm():
 
 
 @pytest.mark.parametrize(
-    ("said", "rule"),
+    "said",
     [
-        (decision("EXACT_SUM_OF_SQUARES", "REWRITE"), "unknown_action"),
-        (decision("EXACT_SUM_OF_SQUARES", "EDIT"), "wrong_action"),
-        (decision("EXACT_SUM_OF_SQUARES", "RELOCATE"), "wrong_action"),
-        (decision("EXACT_SUM_OF_SQUARES", "EDIT", difficulty="hard", routing="x"), "wrong_action"),
-        (decision("EXACT_SUM_OF_SQUARES", "RELOCATE", difficulty="brutal"), "card_rule"),
-        (decision("EXACT_SUM_OF_SQUARES", "RELOCATE", domains="No Such-Name"), "card_rule"),
-        (decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", difficulty="universal"), "card_rule"),
+        decision("EXACT_SUM_OF_SQUARES", "REWRITE"),
+        decision("EXACT_SUM_OF_SQUARES", "RELOCATE", difficulty="brutal"),
+        decision("EXACT_SUM_OF_SQUARES", "RELOCATE", domains="No Such-Name"),
+        decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", difficulty="universal"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_reason(said: str, rule: str):
-    refused = only(said, said)
-    assert (refused.by, refused.rule) == ("code", rule)
-    assert refused.reason
+def test_what_cannot_be_meant_is_refused_with_a_reason(said: str):
+    assert only(said, said).reason
 
 
 def test_a_block_without_its_form_costs_itself_only():

@@ -11,17 +11,17 @@ import pytest
 from kace.cards.card import UNIVERSAL, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
-from kace.learning.accept import Comparison, gain_probability
-from kace.learning.steps import read_steps
+from kace.learning.measure import Comparison, gain_probability
+from kace.learning.study import read_steps
 from kace.models.base import Request
 from kace.problems import Problem
-from tests.learning.test_loop import accuracy, learned, shown
+from tests.learning.test_loop import accuracy, learned
 from tests.learning.world import DOMAINS, MISLEADING, PLAIN, RULES, World, _card, _revise, problems, statement
 
 TURNS = load_config({"model": "scripted/steady", "profile": "paper", "placement": "demonstrations"}, env={})
 """The whole block, as demonstrations: the solver never reads a card's text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
-SETTINGS = {"examples": 1, "evidence": "posterior", "epochs": 1, "refine": 2, "keep": "validated"} | {
+SETTINGS = {"examples": 1, "evidence": "posterior", "epochs": 1, "refine": 2} | {
     "add_runs": 2,
     "confident": False,
     "wordings": 0,
@@ -74,8 +74,8 @@ def card_of(tree: EpistemicTree, name: str) -> str:
 
 def test_an_edit_is_demonstrated_anew_and_raises_the_score(tmp_path: Path):
     world = Curated()
-    before = learned(world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0, "keep": "all"})
-    after = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"keep": "all"})
+    before = learned(world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0})
+    after = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS)
     assert VAGUE in card_of(before, "EXACT_FLIM_RULE")
     assert statement("flim") in card_of(after, "EXACT_FLIM_RULE"), "the solver reads the new rule"
     rules = len(RULES)
@@ -87,7 +87,7 @@ def test_an_edit_is_demonstrated_anew_and_raises_the_score(tmp_path: Path):
 
 def test_a_rejected_first_try_is_refined_and_the_second_is_kept(tmp_path: Path):
     world = Curated(tries=(MISLEADING, statement("flim")))
-    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"keep": "all"})
+    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS)
     first, second = (look for look in looks(tmp_path / "tree") if look.domain == "weaving")
     assert not first.accepted and first.lost, "a misleading demonstration costs the other rule of the domain"
     assert second.accepted and second.gained
@@ -96,7 +96,7 @@ def test_a_rejected_first_try_is_refined_and_the_second_is_kept(tmp_path: Path):
 
 def test_an_edit_that_changes_nothing_is_not_kept(tmp_path: Path):
     world = Curated(tries=("flim has another formula: write f = G(a, b).",))
-    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"keep": "all", "refine": 1})
+    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"refine": 1})
     assert not any(look.accepted for look in looks(tmp_path / "tree") if look.domain == "weaving")
     assert VAGUE in card_of(tree, "EXACT_FLIM_RULE")
 
@@ -125,7 +125,7 @@ class Misplaced(World):
 
 def test_a_card_in_the_wrong_domain_is_moved_where_it_helps(tmp_path: Path):
     world = Misplaced()
-    settings = SETTINGS | {"keep": "all", "retire_below": 0.0}
+    settings = SETTINGS
     before = learned(world, tmp_path / "plain", config=TURNS, **settings | {"refine": 0})
     after = learned(world, tmp_path / "tree", config=TURNS, **settings)
     assert before.card("EXACT_HOSK_RULE").domain_tags == ("weaving",)
@@ -168,7 +168,7 @@ def flim_everywhere(count: int, start: int = 0) -> tuple[Problem, ...]:
 
 def test_a_universal_card_is_revised_by_its_own_curator_and_helps_in_every_domain(tmp_path: Path):
     world, train, test = Everywhere(knowledge=()), flim_everywhere(6), flim_everywhere(3, start=50)
-    settings = SETTINGS | {"keep": "all", "retire_below": 0.0}
+    settings = SETTINGS
     before = learned(world, tmp_path / "plain", config=TURNS, train=train, **settings | {"refine": 0})
     after = learned(world, tmp_path / "tree", config=TURNS, train=train, **settings)
     assert accuracy(world, before, test, TURNS) == pytest.approx(1 / 2)
@@ -178,9 +178,7 @@ def test_a_universal_card_is_revised_by_its_own_curator_and_helps_in_every_domai
 
 def test_a_card_that_harms_is_retired_and_the_score_recovers(tmp_path: Path):
     world = World(idle=False)
-    plain = learned(
-        world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0, "impact": "fires", "keep": "all"}
-    )
+    plain = learned(world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0, "evidence": "threshold"})
     tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"refine": 0})
     assert accuracy(world, plain, TEST, TURNS) < 0.5, "with the misleading cards in every block"
     retired = {card.card_id for card in tree if card.status is Status.DEPRECATED}
@@ -188,10 +186,10 @@ def test_a_card_that_harms_is_retired_and_the_score_recovers(tmp_path: Path):
     assert accuracy(world, tree, TEST, TURNS) == 1.0
 
 
-def test_with_nothing_to_learn_nothing_is_kept(tmp_path: Path):
+def test_with_nothing_to_learn_nothing_is_validated(tmp_path: Path):
     world = World(knowledge=())
     tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS)
-    assert len(tree) > 0 and shown(tree) == set()
+    assert len(tree) > 0 and Status.VALIDATED not in {card.status for card in tree}
     assert accuracy(world, tree, TEST, TURNS) == accuracy(world, None, TEST, TURNS)
 
 

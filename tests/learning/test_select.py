@@ -10,20 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.select import (
-    EpochRow,
-    EpochTree,
-    Selection,
-    Validation,
-    check_validation,
-    epochs_of,
-    keep_tree,
-    read_learned,
-    selection_of,
-    solver_settings,
-    tree_to_keep,
-    try_epochs,
-)
 from kace.cards.card import Difficulty, Status
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
@@ -32,13 +18,22 @@ from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.prompt import template
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
-from kace.learning.steps import ProblemSet
-from kace.learning.study import LearnManifest
+from kace.learning.calibrate import (
+    EpochRow,
+    Selection,
+    check_validation,
+    epochs_of,
+    keep_tree,
+    read_learned,
+    select_epoch,
+    selection_of,
+    solver_settings,
+)
+from kace.learning.study import LearnManifest, ProblemSet
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows
 from kace.runs.manifest import manifest_of
-from kace.runs.stats import sign_flip
 from kace.runs.table import Table, row_of
 from tests.card_examples import a_card
 from tests.command import run_kace
@@ -91,13 +86,9 @@ def learned_tree(folder: Path, config: Config, train: Sequence[Problem] = TRAIN)
 CONFIG = load_config({"model": "scripted/solver", "profile": "paper", "prompts": "default"}, env={})
 
 
-def validation(folder: Path, seeds: int = 1, **flags: object) -> Validation:
-    return Validation(folder / "learn" / "select", VAL, CONFIG.model_copy(update=flags), seeds)
-
-
-def held(folder: Path, model: Scripted | None = None, **settings: object) -> Selection:
-    asked, epochs = validation(folder, **settings), epochs_of(folder)  # type: ignore[arg-type]
-    return selection_of(asked, epochs, asyncio.run(try_epochs(asked, epochs, model=model or Solver())))
+def held(folder: Path, model: Scripted | None = None, seeds: int = 1, **settings: object) -> Selection:
+    config = CONFIG.model_copy(update=settings)
+    return asyncio.run(select_epoch(folder, VAL, config, seeds, model=model or Solver()))
 
 
 def best_row(selection: Selection) -> EpochRow:
@@ -113,18 +104,11 @@ def test_the_best_epoch_is_chosen_and_every_row_says_what_it_cost(tmp_path: Path
         (2, 2, 9, 12),
     ]
     ladder, first, second = selection.rows
-    assert ladder.ladder is None
-    assert first.ladder is not None
-    assert (first.ladder.gained, first.ladder.lost, first.ladder.p) == (8, 0, sign_flip([1] * 8))
-    assert second.ladder is not None
-    assert second.previous is not None
-    assert (second.ladder.gained, second.ladder.lost) == (8, 1)
-    assert (second.previous.gained, second.previous.lost) == (0, 1)
-    assert (ladder.card_tokens, ladder.calls) == (0, 5)
-    assert 0 < first.card_tokens < second.card_tokens
-    assert first.low < first.accuracy < first.high
-    assert "Epoch 1 is better than no tree" in selection.said
-    assert selection.p == pytest.approx(2 * sign_flip([1] * 8)), "adjusted for two epochs"
+    assert (ladder.gained, ladder.lost, ladder.p, ladder.calls) == (0, 0, None, 5)
+    assert (first.gained, first.lost, first.p) == (8, 0, pytest.approx(2 * 2 / 2**8)), "for two epochs"
+    assert (second.gained, second.lost) == (8, 1)
+    assert first.low < first.right / first.n < first.high
+    assert "Epoch 1 did best. epoch 1 is better than no tree" in selection.said
 
 
 def test_what_the_epochs_share_is_paid_for_once_and_a_repeat_costs_nothing(tmp_path: Path):
@@ -135,12 +119,6 @@ def test_what_the_epochs_share_is_paid_for_once_and_a_repeat_costs_nothing(tmp_p
     again = Solver()
     assert held(tree, again) == first
     assert again.calls == 0
-    assert {path.name for path in (tree / "learn" / "select").iterdir() if path.is_dir()} == {
-        "calls",
-        "epoch-0",
-        "epoch-1",
-        "epoch-2",
-    }
 
 
 def test_more_seeds_go_on_from_the_first(tmp_path: Path):
@@ -149,13 +127,10 @@ def test_more_seeds_go_on_from_the_first(tmp_path: Path):
     model = Solver()
     selection = held(tree, model, seeds=2)
     assert model.calls == len(VAL) * 11
-    kept = [*Table.open(tree / "learn" / "select" / "epoch-2")]
-    assert {(row.problem, row.seed) for row in kept} == {(problem.id, seed) for problem in VAL for seed in (0, 1)}
     chosen = best_row(selection)
-    assert (chosen.n, chosen.right, selection.seeds) == (24, 20, (0, 1))
-    assert chosen.ladder is not None
-    assert (chosen.ladder.gained, chosen.ladder.p) == (16, sign_flip([1] * 8)), "two seeds are no second problem"
-    assert (chosen.low, chosen.high) == (best_row(held(tree)).low, best_row(held(tree)).high)
+    assert (chosen.n, chosen.right, chosen.gained, selection.seeds) == (24, 20, 8, (0, 1))
+    once = best_row(held(tree))
+    assert (chosen.low, chosen.high, chosen.p) == (once.low, once.high, once.p), "two seeds are no second problem"
 
 
 def test_a_cap_stops_it_and_the_same_command_goes_on(tmp_path: Path):
@@ -169,24 +144,21 @@ def test_a_cap_stops_it_and_the_same_command_goes_on(tmp_path: Path):
     assert model.calls + rest.calls == len(VAL) * 11
 
 
-def test_other_settings_are_refused_with_a_fix_that_fits(tmp_path: Path):
+def test_other_settings_are_refused(tmp_path: Path):
     tree = learned_tree(tmp_path / "tree", CONFIG)
     held(tree)
-    with pytest.raises(UsageError, match=r"another config 'early_stop'.*remove .*learn/select"):
-        held(tree, early_stop=True)
+    with pytest.raises(UsageError, match="another config 'sampling'"):
+        held(tree, temperature=0.1)
 
 
-def test_a_lost_call_counts_as_wrong_and_is_tried_again(tmp_path: Path):
+def test_a_lost_call_counts_as_wrong(tmp_path: Path):
     class Down(Solver):
         async def complete(self, request: Request) -> Reply:
             if request.attempt.problem == VAL[0].id:
                 raise ModelError(Failure.PROVIDER_ERROR, "503")
             return await super().complete(request)
 
-    tree = learned_tree(tmp_path / "tree", CONFIG)
-    selection = held(tree, Down())
-    assert (best_row(selection).right, best_row(selection).failed) == (9, 1)
-    assert best_row(held(tree)).right == 10
+    assert best_row(held(learned_tree(tmp_path / "tree", CONFIG), Down())).right == 9
 
 
 def arm(right: str, families: str | None = None) -> Table:
@@ -218,54 +190,32 @@ def arm(right: str, families: str | None = None) -> Table:
 def chosen(*rights: str, families: str | None = None) -> Selection:
     """The choice among the ladder alone and the epochs with these marks."""
     solved = tuple(Problem(str(n), "1") for n in range(len(rights[0])))
-    epochs = [EpochTree(number, EpistemicTree.of(DOMAINS, ()) if number else None) for number in range(len(rights))]
-    return selection_of(Validation(Path(), solved, CONFIG), epochs, [arm(right, families) for right in rights])
+    epochs = {number: EpistemicTree.of(DOMAINS, ()) if number else None for number in range(len(rights))}
+    return selection_of(epochs, [arm(right, families) for right in rights], solved, (0,))
 
 
 def test_equal_epochs_go_to_the_smaller_and_equal_to_no_tree_means_no_tree():
     assert chosen("1000", "0110", "1100").epoch == 1
     found = chosen("1100", "0110", "1000")
-    assert (found.epoch, found.p) == (0, None)
-    assert "epoch 1, gained 1 and lost 1" in found.said
-    assert "without a tree" in found.said
+    assert (found.epoch, found.tree) == (0, None)
+    assert "solve without a tree" in found.said and "1 problem gained and 1 lost" in found.said
 
 
-def test_a_small_difference_is_not_called_one():
+def test_a_small_difference_is_not_called_one_and_a_family_is_one_piece_of_evidence():
     found = chosen("1000", "1110")
-    assert found.epoch == 1
-    assert found.said == (
-        "Epoch 1 did best, but is indistinguishable from no tree on 4 problems: 2 gained, 0 lost,"
-        " exact McNemar p = 0.50."
-    )
-
-
-def test_problems_of_one_family_are_one_piece_of_evidence():
+    assert found.epoch == 1 and "indistinguishable at this n" in found.said
     found = chosen("0" * 12, "1" * 12, families="aaaabbbbcccc")
-    assert found.p == 2 / 2**3
-    assert found.said == (
-        "Epoch 1 did best, but is indistinguishable from no tree on 12 problems of 3 families: 12 gained, 0 lost,"
-        " exact sign-flip over families p = 0.25."
-    )
+    assert best_row(found).p == 2 / 2**3
+    assert "12 problems of 3 families" in found.said and "indistinguishable" in found.said
     assert found.rows[1].low < 0.5, "three families right of three"
 
 
 def test_the_choice_among_epochs_is_paid_for():
     none, six = "0" * 6, "1" * 6
     alone, among = chosen(none, six), chosen(none, six, none, none)
-    assert alone.p == sign_flip([1] * 6)
-    assert among.p == pytest.approx(3 * sign_flip([1] * 6))
-    assert "is better than no tree" in alone.said
-    assert "indistinguishable from no tree" in among.said
-    assert "after the choice among 3 epochs" in among.said
-
-
-@pytest.mark.parametrize(("gained", "lost"), [(0, 0), (3, 1), (1, 3), (7, 0)])
-def test_the_paired_test_is_mcnemars_with_one_seed_in_both_directions(gained: int, lost: int):
-    ours, theirs = "1" * gained + "0" * (10 - gained), "0" * gained + "1" * lost + "0" * (10 - gained - lost)
-    found = chosen(theirs, ours).rows[1].ladder
-    assert found is not None
-    assert (found.gained, found.lost) == (gained, lost)
-    assert found.p == pytest.approx(sign_flip([1] * gained + [-1] * lost))
+    assert best_row(alone).p == 2 / 2**6
+    assert best_row(among).p == pytest.approx(3 * 2 / 2**6)
+    assert "is better than" in alone.said and "indistinguishable" in among.said
 
 
 def test_problems_of_the_training_set_and_unlabelled_ones_are_refused():
@@ -284,7 +234,7 @@ def test_a_folder_that_was_not_learned_is_refused(tmp_path: Path):
         epochs_of(tmp_path)
     (tmp_path / "learn").mkdir()
     (tmp_path / "learn" / "learn.json").write_text('{"config": {}, "train": {"problems": 3}}')
-    with pytest.raises(DataError, match=r"learn\.json: train\.ids"):
+    with pytest.raises(DataError, match=r"learn\.json: train\.ids is missing"):
         read_learned(tmp_path)
 
 
@@ -292,22 +242,14 @@ def test_epochs_are_in_the_order_of_their_numbers(tmp_path: Path):
     store = TreeStore.create(tmp_path, DOMAINS)
     for name in ("epoch-10", "epoch-2", "epoch-x", "epoch-2b"):
         store.snapshot(name)
-    assert [epoch.epoch for epoch in epochs_of(tmp_path)] == [0, 2, 10]
+    assert [*epochs_of(tmp_path)] == [0, 2, 10]
 
 
-def test_a_runs_folder_depends_on_epoch_and_first_seed_alone(tmp_path: Path):
-    second = EpochTree(2, None)
-    assert validation(tmp_path, seeds=3).run_folder(second).name == "epoch-2"
-    assert validation(tmp_path, seed=7).run_folder(second).name == "epoch-2-seed-7"
-
-
-def test_other_problems_may_be_tried_in_the_same_folder(tmp_path: Path):
+def test_other_problems_may_be_tried_on_the_same_tree(tmp_path: Path):
     tree = learned_tree(tmp_path / "tree", CONFIG)
     held(tree)
-    fewer = replace(validation(tree), problems=VAL[:5])
-    model = Solver()
-    found = selection_of(fewer, epochs_of(tree), asyncio.run(try_epochs(fewer, epochs_of(tree), model=model)))
-    assert (found.validation.problems, [row.n for row in found.rows], model.calls) == (5, [5, 5, 5], 0)
+    found = asyncio.run(select_epoch(tree, VAL[:5], CONFIG, model=Solver()))
+    assert (found.validation.problems, [row.n for row in found.rows]) == (5, [5, 5, 5])
 
 
 def test_one_budget_holds_for_all_epochs(tmp_path: Path):
@@ -318,20 +260,13 @@ def test_one_budget_holds_for_all_epochs(tmp_path: Path):
 
 
 def test_the_solver_is_the_learners_unless_flags_say_otherwise():
-    first = load_config({"model": "openai/a", "base_url": "http://u:p@host/v1", "temperature": 0.3, "seed": 4}, env={})
+    first = load_config({"model": "openai/a", "base_url": "http://host/v1", "temperature": 0.3, "seed": 4}, env={})
     manifest = json.loads(json.dumps(manifest_of(first)))
     learned = LearnManifest(config=manifest["config"], train=ProblemSet(problems=0, ids=()))
-    elsewhere = load_config(env={"KACE_TEMPERATURE": "1.5", "KACE_MODEL": "openai/z"})
-    same = load_config(solver_settings(learned, {"seed": None}, elsewhere), env={"KACE_TEMPERATURE": "1.5"})
-    assert (same.model, same.temperature, same.seed) == ("openai/a", 0.3, 4)
-    assert same.base_url == "http://host/v1"
-    assert same.tier_sampling() == first.tier_sampling()
-    at_hand = load_config(env={"OPENAI_BASE_URL": "http://u:p@host/v1"})
-    assert "base_url" not in solver_settings(learned, {}, at_hand), "the one with credentials is kept"
-    other = solver_settings(learned, {"model": "openai/b"}, elsewhere)
+    same = load_config(solver_settings(learned, {"seed": None}), env={"KACE_TEMPERATURE": "1.5"})
+    assert (same.model, same.temperature, same.seed, same.base_url) == ("openai/a", 0.3, 4, "http://host/v1")
+    other = solver_settings(learned, {"model": "openai/b"})
     assert (other["model"], "base_url" in other) == ("openai/b", False)
-    with pytest.raises(DataError, match="'colour'"):
-        solver_settings(LearnManifest(config={"colour": 1}, train=learned.train), {}, elsewhere)
 
 
 def test_the_chosen_tree_is_copied_once_and_frozen(tmp_path: Path):
@@ -342,15 +277,7 @@ def test_the_chosen_tree_is_copied_once_and_frozen(tmp_path: Path):
     assert store.frozen_hash == digest
     assert store.verify() == []
     with pytest.raises(UsageError, match="another tree"):
-        keep_tree(tmp_path / "best", tree_to_keep(0, epochs_of(tmp_path / "tree")), "epoch 0")
-
-
-def test_where_epoch_0_wins_the_domains_are_kept_without_a_card(tmp_path: Path):
-    epochs = epochs_of(learned_tree(tmp_path / "tree", CONFIG))
-    keep_tree(tmp_path / "none", tree_to_keep(0, epochs), "epoch 0")
-    kept = open_tree(tmp_path / "none")
-    assert len(kept) == 0
-    assert kept.domains == epochs[-1].tree.domains != ()
+        keep_tree(tmp_path / "best", EpistemicTree.of(DOMAINS, ()), "epoch 0")
 
 
 def chat(seen: Seen) -> Answer:
@@ -376,8 +303,8 @@ def test_the_command_shows_decides_writes_and_says_how_to_go_on(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     chosen = next(line for line in done.stdout.splitlines() if line.startswith("*"))
     assert chosen.split()[:8] == ["*", "1", "1", "10", "of", "12", "=", "83.3%"]
-    assert "Epoch 1 is better than no tree on these 12 problems: 8 gained, 0 lost" in done.stdout
-    assert "kace: epoch 0 (no tree): 12 solves" in done.stderr
+    assert "epoch 1 is better than no tree" in done.stdout and "8 problems gained and 0 lost" in done.stdout
+    assert "kace: epoch 1 select seed 0 run: 12 problems" in done.stderr
     assert "use          kace solve --tree tree/snapshots/epoch-1.jsonl" in done.stderr
     assert "keeps no training texts" in done.stderr
     assert again.returncode == 0, again.stderr

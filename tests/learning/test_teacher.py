@@ -8,7 +8,7 @@ import pytest
 
 from kace.errors import BudgetExceeded, KaceError, Outstanding
 from kace.ladder.prompt import template
-from kace.learning.steps import gather_all
+from kace.learning.study import gather_all
 from kace.learning.teacher import (
     MAX_REPEATED_CHARS,
     BadBlock,

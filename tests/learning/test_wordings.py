@@ -10,8 +10,8 @@ import pytest
 from kace.cards.card import card_line, read_card
 from kace.cards.store import TreeStore, open_tree
 from kace.ladder.prompt import card_text
+from kace.learning.revise import read_wordings
 from kace.learning.screen import HeldOutHashes
-from kace.learning.wordings import read_wordings
 from kace.problems import Problem
 from tests.command import run_kace
 from tests.learning.sound_cards import sound_card
@@ -37,7 +37,7 @@ def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
     ("reply", "reason"),
     [
         (block("A boat rows 3 km up."), "it holds 1 wordings, and 4 are asked for"),
-        (block(f"{FOUR}\n{'x' * 301}").replace("A kite flies 4 m.\n", ""), "longer than 300 characters"),
+        (block(f"{FOUR}\n{'x' * 301}").replace("A kite flies 4 m.\n", ""), "at most 300 characters"),
         (block(FOUR, "EXACT_ANOTHER"), "no card of that id was shown"),
         (block(FOUR.replace("kite", "ki\u202ete")), "U+202E"),
         ("nothing", "there are no wordings for this card"),
@@ -57,7 +57,7 @@ def test_a_card_without_wordings_is_written_as_before_and_one_with_them_comes_ba
 
 
 def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", wordings=6, keep="validated")
+    tree = learned(World(), tmp_path / "tree", wordings=6)
     kept = [card for card in tree if card.card_id in shown(tree)]
     assert kept and all(len(card.wordings) == 6 for card in kept)
     assert not any(card.wordings for card in tree if card.card_id not in shown(tree)), "nobody finds what is not shown"
@@ -67,7 +67,7 @@ def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path)
         def teach(self, request: object) -> str:
             raise AssertionError("asked again")
 
-    assert learned(Silent(), tmp_path / "tree", wordings=6, keep="validated") == tree
+    assert learned(Silent(), tmp_path / "tree", wordings=6) == tree
 
 
 def test_wordings_for_a_tree_by_files_leave_out_what_is_held_out(tmp_path: Path):

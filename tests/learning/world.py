@@ -109,7 +109,9 @@ class World:
             rule = _ASKED.search(text)
             if rule and rule[1] in self.knowledge and (rule[1] in DEEP) is hard:
                 needed.setdefault(rule[1], []).append(number)
-        cards = [_card(f"EXACT_{rule.upper()}_RULE", rule, statement(rule), ns, hard) for rule, ns in needed.items()]
+        cards = [
+            _card(f"EXACT_{rule.upper()}_RULE", rule, statement(rule), ns[:2], hard) for rule, ns in needed.items()
+        ]
         place = f"{domain.upper()}_{'HS' if hard else 'MS'}"
         if self.misleading and "epoch 1" in name:
             cards.append(_card(f"RUBRIC_HALVE_{place}", domain, MISLEADING, numbered[:1], hard))
@@ -186,7 +188,7 @@ def _revise(asked: str) -> str:
     for page in asked.split("<card>\n")[1:]:
         card_id = re.match(r"id: (\w+)", page)[1]
         lift = re.search(r"Lift: (\S+) points \[(\S+),", page)
-        keep = "status: validated" in page or (lift and (float(lift[1]) > 10 or float(lift[2]) > 0))
+        keep = "status: validated" in page or (lift and float(lift[1]) > 5)
         action = "KEEP" if keep else "DEPRECATE"
         blocks.append(f"<revision>\nid: {card_id}\naction: {action}\nreason: by its lift\n</revision>")
     return "\n".join(blocks)

@@ -22,8 +22,7 @@ from kace.cli import app
 from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
-from kace.learning.accept import lift_text
-from kace.learning.measure import Lift
+from kace.learning.measure import Lift, lift_text
 from kace.report.charts import (
     MARGIN,
     ExitRow,

@@ -22,8 +22,7 @@ from kace.config import load_config
 from kace.files import lock_folder
 from kace.learning.loop import learn
 from kace.learning.report import report_of
-from kace.learning.steps import StepName
-from kace.learning.study import LearnPlan, Settings, open_study
+from kace.learning.study import LearnPlan, Settings, StepName, open_study
 from kace.models import exchange
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange

@@ -33,8 +33,8 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
-from kace.learning.steps import StepName, StepResult, gather_all
-from kace.learning.study import Routes
+from kace.learning import StepResult
+from kace.learning.study import Routes, StepName, gather_all
 from kace.learning.teacher import (
     BadBlock,
     Block,

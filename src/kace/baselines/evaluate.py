@@ -30,9 +30,11 @@ from kace.files import inside, read_plain
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import template_hashes
 from kace.ladder.session import Session, open_session
-from kace.learning.steps import OnStep, StepName, StepResult
+from kace.learning import StepResult
 from kace.learning.study import (
     SEEDS_PER_EPOCH,
+    OnStep,
+    StepName,
     Workbench,
     check_training,
     open_workbench,

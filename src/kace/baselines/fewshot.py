@@ -31,9 +31,9 @@ from kace.errors import DataError
 from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import Ranking, text_scorer
+from kace.learning import StepResult
 from kace.learning.propose import worked_example
-from kace.learning.steps import StepName, StepResult
-from kace.learning.study import RunReading
+from kace.learning.study import RunReading, StepName
 from kace.models.base import after_thinking
 from kace.problems import Problem
 

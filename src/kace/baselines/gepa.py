@@ -37,7 +37,8 @@ from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
-from kace.learning.steps import StepName, StepResult
+from kace.learning import StepResult
+from kace.learning.study import StepName
 from kace.models.base import Message, Role
 from kace.problems import Problem
 

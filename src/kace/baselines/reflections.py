@@ -25,8 +25,8 @@ from kace.cards.tree import Add, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import fenced, quoted_line, shortened, template
 from kace.ladder.tiers import TierName
-from kace.learning.steps import StepName, StepResult, TreeWriter
-from kace.learning.study import RunReading
+from kace.learning import StepResult
+from kace.learning.study import RunReading, StepName, TreeWriter
 from kace.learning.teacher import FailedProblem, TreeCell, failures
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 
-from kace.baselines import select as selecting
 from kace.baselines.ace import AceSettings, train_ace
 from kace.baselines.evaluate import (
     MethodSettings,
@@ -30,7 +29,7 @@ from kace.baselines.gepa import GepaSettings, require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
 from kace.cards.store import TreeStore, open_tree
-from kace.cards.tree import Batch, Edit
+from kace.cards.tree import Batch, Edit, EpistemicTree
 from kace.cli import learn_demo
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
@@ -47,15 +46,21 @@ from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import UsageError
 from kace.files import confine_files, inside, read_plain, write_atomic
 from kace.ladder.prompt import template_hashes
-from kace.ladder.record import Solution
+from kace.learning import StepResult
 from kace.learning.calibrate import (
     LEAST,
     Calibration,
+    Selection,
+    check_validation,
+    epochs_of,
     keep_calibration,
+    keep_tree,
+    read_learned,
+    select_epoch,
     set_thresholds,
+    solver_settings,
 )
 from kace.learning.loop import learn as learn_tree
-from kace.learning.propose import NO_CALLS, untaught_settings
 from kace.learning.report import (
     CardReport,
     LearningReport,
@@ -64,25 +69,25 @@ from kace.learning.report import (
     report_json,
     report_of,
 )
+from kace.learning.revise import find_wordings
 from kace.learning.screen import HeldOutHashes
-from kace.learning.steps import StepName, StepResult
 from kace.learning.study import (
     AUTHOR,
     QUICK,
     LearnPlan,
     Settings,
+    StepName,
     check_training,
     open_study,
     open_workbench,
     refuse_overlap,
 )
-from kace.learning.teacher import SOLUTIONS, open_teacher
-from kace.learning.wordings import find_wordings
+from kace.learning.teacher import open_teacher
+from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.scripted import Scripted, steady
 from kace.problems import Problem, load_problems
 from kace.report.trees import learner_document as page
-from kace.runs.table import SolveFilter, Table
 from kace.words import counted
 
 METHODS = (
@@ -170,9 +175,8 @@ def command(
 ) -> None:
     """Learn a tree of cards from labelled problems.
 
-    kace learn --train FILE --teacher MODEL --out TREE. Without a key, --teacher
-    solutions makes cards of the training set's worked solutions, and --demo runs the
-    whole loop on ten problems.
+    kace learn --train FILE --teacher MODEL --out TREE. Without a key, --demo runs the
+    whole loop on ten problems, with a teacher whose replies are recorded.
 
     Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, the
     solver's own reflections, or few-shot demonstrations. For domain-ace and
@@ -205,8 +209,6 @@ def command(
         return
     config = options.config(*Settings.model_fields)
     settings = _settings(options, config, quick=quick, epochs=epochs)
-    if config.teacher == SOLUTIONS:
-        note(f"kace: {NO_CALLS}; cards are not rewritten, so refine is 0")
     problems, kept_out = _training_data(train, held_out, config, options.limit)
     if dry_run:
         rows = forecast(problems, config, settings)
@@ -224,17 +226,21 @@ def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
     """Learn from a slice of the starter set, and compare the ladder with and without cards."""
     config = options.config(
         *Settings.model_fields,
-        teacher=SOLUTIONS,
+        teacher=learn_demo.TEACHER,
         preset="starter",
         es_policy="skip",
     )
-    settings = _settings(options, config, quick=True, epochs=epochs)
+    base = {**QUICK, **learn_demo.SETTINGS}
+    settings = options.learning(Settings, base, epochs=epochs)
+    teacher = None
+    if config.teacher == learn_demo.TEACHER:
+        teacher = learn_demo.RecordedTeacher()
     train, held_out = learn_demo.load_slices(config)
     print_lines(learn_demo.intro_lines(train, held_out, config))
     _wall_in(config, out)
     tree = out / "tree"
     kept_out = HeldOutHashes.of(held_out.problems)
-    _learn(LearnPlan(train, config, settings, tree, kept_out))
+    _learn(LearnPlan(train, config, settings, tree, kept_out), teacher)
     _show_report(options, tree, _page_of(tree))
     print_lines(learn_demo.compare_systems(held_out, config, out))
 
@@ -246,12 +252,7 @@ def _settings(
     base = dict(profile_of(config.profile).get("learning", {}))
     if quick:
         base |= QUICK
-    settings = options.learning(Settings, base, epochs=epochs)
-    return (
-        untaught_settings(config, settings)
-        if config.teacher == SOLUTIONS
-        else settings
-    )
+    return options.learning(Settings, base, epochs=epochs)
 
 
 def _training_data(
@@ -281,11 +282,12 @@ def _wall_in(config: Config, *given: Path) -> None:
     confine_files([*given, config.cache_dir, *folders])
 
 
-def _learn(plan: LearnPlan) -> None:
+def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
     """Finish a tree, with its forecast first and a line per step."""
 
     async def work() -> None:
-        async with open_study(plan, observer=progress) as study:
+        opening = open_study(plan, teacher=teacher, observer=progress)
+        async with opening as study:
             progress.ledger = study.session.ledger
             rows = forecast(plan.train, plan.config, plan.settings)
             for line in forecast_lines(rows):
@@ -348,29 +350,24 @@ def select(
     TREE is the --out of kace learn. The solver and its settings are those that the tree
     was learned with, but for what is given.
     """
-    learned = selecting.read_learned(tree)
-    epochs = selecting.epochs_of(tree)
+    learned = read_learned(tree)
+    epochs = epochs_of(tree)
     file = options.get("config")
     given: dict[str, object] = {}
     for name in ("model", "base_url", "seed", *CAPS):
         given[name] = options.get(name)
     given |= options.settings
-    solver = selecting.solver_settings(learned, given, load_config(file=file))
-    config = load_config(solver, file=file)
+    config = load_config(solver_settings(learned, given), file=file)
     problems = load_problems(validation, config.fields)[: options.limit]
-    selecting.check_validation(problems, learned)
+    check_validation(problems, learned)
     ensure_weights(config)
     note(
         f"kace: {tree} keeps no training texts, so a reworded training problem is not "
         "noticed here (kace learn --held-out notices it)"
     )
-    plan = selecting.Validation(
-        inside(tree, "learn", "select"), problems, config, seeds
-    )
-    with SelectProgress(None) as progress:
-        work = selecting.try_epochs(plan, epochs, observer=progress)
-        arms = run_async(work, resumable=True)
-    selection = selecting.selection_of(plan, epochs, arms)
+    with LearnProgress(max(epochs)) as progress:
+        work = select_epoch(tree, problems, config, seeds, observer=progress)
+        selection = run_async(work, resumable=True)
     record = selection.model_dump_json
     place = tree / "learn" / "selection.json"
     write_atomic(place, record(indent=2) + "\n")
@@ -380,19 +377,19 @@ def select(
     if selection.tree:
         use = f" --tree {shlex.quote(str(tree / selection.tree))}"
     note(f"use          kace solve{use}")
-    if out is not None:
-        _copy_epoch(tree, out, selection.epoch, epochs)
-
-
-def _copy_epoch(
-    tree: Path, out: Path, epoch: int, epochs: Sequence[selecting.EpochTree]
-) -> None:
+    if out is None:
+        return
+    last = epochs[max(epochs)]
+    chosen = epochs[selection.epoch]
+    if chosen is None:  # the domains, without a card
+        chosen = EpistemicTree.of(last.domains if last else (), ())
     profile = tree / PROFILE_FILE
     if profile.is_file():
         write_atomic(out / PROFILE_FILE, read_plain(profile))
-    chosen = selecting.tree_to_keep(epoch, epochs)
-    digest = selecting.keep_tree(out, chosen, f"epoch {epoch} of {tree}")
-    note(f"copied       {out}: epoch {epoch}, frozen at {digest[:12]}")
+    digest = keep_tree(out, chosen, f"epoch {selection.epoch} of {tree}")
+    note(
+        f"copied       {out}: epoch {selection.epoch}, frozen at {digest[:12]}"
+    )
 
 
 @command.command()
@@ -646,50 +643,20 @@ def _calls_text(ledger: Ledger) -> str:
     return f"{', '.join(roles) or 'none: everything was kept'}{cost}"
 
 
-class SelectProgress(RunProgress):
-    """Prints a line when the run of an epoch begins and ends."""
-
-    def run_started(
-        self, epoch: selecting.EpochTree, solves: int, done: Sequence[Solution]
-    ) -> None:
-        """Note that a run begins."""
-        before = f", {len(done)} done before" if done else ""
-        note(f"kace: {_epoch_name(epoch)}: {solves} solves{before}")
-        self.begin(solves)
-        for record in done:
-            self.solved(record)
-
-    def run_done(self, epoch: selecting.EpochTree, arm: Table) -> None:
-        """Note that a run is complete."""
-        right = arm.count(SolveFilter(right="yes"))
-        note(f"kace: {_epoch_name(epoch)}: {right} of {len(arm)} right")
-
-
-def _epoch_name(epoch: selecting.EpochTree) -> str:
-    return f"epoch {epoch.epoch}{'' if epoch.epoch else ' (no tree)'}"
-
-
-def selection_lines(selection: selecting.Selection) -> list[str]:
+def selection_lines(selection: Selection) -> list[str]:
     """Return a row per epoch, the chosen one marked, and the decision."""
-    table = [
-        ("", "epoch", "cards", "right", "against 0", "against last", "calls")
-    ]
+    table = [("", "epoch", "cards", "right", "against no tree", "calls")]
     for row in selection.rows:
         cells = (
             "*" if row.epoch == selection.epoch else " ",
             str(row.epoch),
-            str(row.cards) if row.epoch else "-",
-            f"{row.right} of {row.n} = {row.accuracy:.1%}",
-            _change(row.ladder),
-            _change(row.previous),
+            str(row.cards),
+            f"{row.right} of {row.n} = {row.right / row.n:.1%}",
+            f"+{row.gained} -{row.lost}" if row.epoch else "",
             f"{row.calls:.2f}",
         )
         table.append(cells)
     return [*aligned(table), "", selection.said]
-
-
-def _change(found: selecting.Against | None) -> str:
-    return "" if found is None else f"+{found.gained} -{found.lost}"
 
 
 def report_lines(report: LearningReport) -> list[str]:
@@ -770,13 +737,9 @@ def _card_text(card: CardReport) -> str:
 
 
 def _costs(report: LearningReport) -> Iterator[str]:
-    if report.teacher == SOLUTIONS:
-        yield NO_CALLS
     for cost in report.costs:
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
         calls = f"{cost.calls:,} calls"
-        if cost.failed:
-            calls += f" ({cost.failed:,} failed)"
         read = f"{cost.input:,} tokens in"
         if cost.cached:
             read += f" ({cost.cached:,} cached)"

@@ -171,7 +171,7 @@ SHARED = {
         "--teacher",
         metavar="NAME",
         help="anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (answered by "
-        "files), replay/RUN; or solutions.",
+        "files), or replay/RUN.",
     ),
     "tree": _option(
         "--tree",

@@ -1,1 +1,16 @@
-"""The offline learner: from a solver's failures to a frozen tree. Each step has a file of its own."""
+"""The offline learner: from a solver's failures to a frozen tree."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class StepResult(BaseModel):
+    """A value that a training writes to disk between steps."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def summary(self) -> str:
+        """Return the result in a few words."""
+        return "done"

@@ -22,9 +22,9 @@ from kace.cards.card import (
 from kace.cards.tree import Add, Change, Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import card_text, fenced, neutral
+from kace.learning import StepResult
 from kace.learning.propose import NOT_SHOWN, Proposals, place
 from kace.learning.screen import ngrams
-from kace.learning.steps import StepResult
 from kace.learning.teacher import (
     MAX_REASON,
     Block,

@@ -1,33 +1,54 @@
-"""Set the relevance thresholds of a tree from training problems alone.
+"""Choose on problems: a tree's relevance thresholds, and the epoch to keep.
 
-Each training problem is solved again with the cards of its own technique left out and
-the most relevant of the others shown, as if training had never seen its kind. What that
-loses against the ladder without cards is the cost of a wrong card. The threshold is the
-loosest at which this loss stays under the harm allowed, by the bound of conformal risk
-control where there are enough problems: a new problem of a technique that the tree lacks
-loses at most (losses + 1) / (problems + 1) in expectation.
+Thresholds come from training problems alone. Each is solved again with the cards of its
+own technique left out and the most relevant of the others shown, as if training had
+never seen its kind. What that loses against the ladder without cards is the cost of a
+wrong card. The threshold is the loosest at which this loss stays under the harm allowed,
+by the bound of conformal risk control where there are enough problems: a new problem of
+a technique that the tree lacks loses at most (losses + 1) / (problems + 1) in
+expectation. An epoch is chosen on validation problems that the learner never saw.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
-from kace.cards.store import CALIBRATION
+from kace.cards.store import CALIBRATION, TreeStore, open_tree
 from kace.cards.tree import EpistemicTree, cards_by_source
-from kace.config import RetrievalConfig
-from kace.files import read_plain, write_atomic
+from kace.config import Config, RetrievalConfig
+from kace.errors import DataError, UsageError
+from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.relevance import BackgroundScore, RelevanceScore
 from kace.ladder.tiers import ExitPath
-from kace.learning.steps import StepName, StepResult, gather_all
-from kace.learning.study import RunReading, Settings, Workbench, write_profile
-from kace.problems import Problem
+from kace.learning import StepResult
+from kace.learning.study import (
+    LearnManifest,
+    ProblemSet,
+    RunReading,
+    Settings,
+    StepName,
+    StepObserver,
+    Workbench,
+    gather_all,
+    open_workbench,
+    require_answers,
+    write_profile,
+)
+from kace.models.base import ChatModel
+from kace.problems import Problem, problems_hash
+from kace.runs.compare import compare_all
+from kace.runs.manifest import manifest_of
+from kace.runs.metrics import metrics_of
+from kace.runs.table import SolveRow, Table, row_of
 
 LEAST = 0.46
 """No threshold is looser. Down to here the training problems of four published trees, 836
@@ -36,6 +57,8 @@ LEAST_WORDED = 0.353
 """The same for cards with wordings: a word counts for less there."""
 CHANCE = 0.5
 """Losses allowed with however few problems: runs of one problem differ by half a one."""
+SELECTOR = "kace learn select"
+SNAPSHOTS = "snapshots"
 
 Solve = Callable[
     [Sequence[Problem], RelevanceScore | None, int],
@@ -137,7 +160,7 @@ async def calibrate(
                 losses[before.problem] += loss / runs
     found = []
     for problem in problems:
-        card, score = next(iter(nearest[problem.text].items()))
+        [(card, score)] = nearest[problem.text].items()
         left_out = LeftOut(
             problem=problem.name,
             card=card,
@@ -146,13 +169,14 @@ async def calibrate(
             skip_loss=skip_losses[problem.id],
         )
         found.append(left_out)
-    shown_losses = [(each.score, each.loss) for each in found]
-    skipped_losses = [(each.score, each.skip_loss) for each in found]
-    threshold, bound = loosest(shown_losses, len(train), max_harm, least)
-    skip, skip_bound = loosest(skipped_losses, len(train), max_harm, least)
     found.sort(key=lambda each: (-each.score, each.problem))
+    size = len(train)
+    kept = [(each.score, each.loss) for each in found]
+    skipped = [(each.score, each.skip_loss) for each in found]
+    threshold, bound = loosest(kept, size, max_harm, least)
+    skip, skip_bound = loosest(skipped, size, max_harm, least)
     return Calibration(
-        problems=len(train),
+        problems=size,
         runs=runs,
         max_harm=max_harm,
         threshold=threshold,
@@ -203,12 +227,11 @@ def nearest_others(
     shown = {card.card_id for card in tree.shown}
     found = {}
     for problem in train:
-        best: tuple[float, str] | None = None
+        best = (0.0, "")
         for card, near in score(problem.text, least).items():
-            other = card in shown and card not in own[problem.id]
-            if other and (best is None or (near, card) > best):
-                best = (near, card)
-        if best:
+            if card in shown and card not in own[problem.id]:
+                best = max(best, (near, card))
+        if best[1]:
             found[problem.text] = {best[1]: best[0]}
     return found
 
@@ -263,3 +286,199 @@ def thresholds_of(folder: Path) -> dict[str, float] | None:
         return None
     names = {"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"}
     return found.model_dump(include=names)
+
+
+# The epoch to keep.
+
+
+class EpochRow(StepResult):
+    """One epoch on the validation problems, against the ladder without cards."""
+
+    epoch: int  # 0 is the ladder without cards
+    tree: str | None  # the content hash
+    cards: int
+    right: int
+    n: int
+    low: float  # the 95 % Wilson interval of the accuracy
+    high: float
+    gained: int  # problems
+    lost: int
+    p: float | None  # adjusted for the choice among epochs
+    calls: float  # per problem, by the paper's count
+
+
+class Selection(StepResult):
+    """The decision, with everything it rests on."""
+
+    v: Literal[1] = 1
+    epoch: int
+    tree: str | None  # the chosen snapshot; `None` if the ladder alone did best
+    said: str  # the decision in a sentence
+    rows: tuple[EpochRow, ...]
+    seeds: tuple[int, ...]
+    validation: ProblemSet
+
+
+def read_learned(tree: Path) -> LearnManifest:
+    """Read the learner's record in a tree that `kace learn` made."""
+    path = inside(tree, "learn") / "learn.json"
+    try:
+        learned = LearnManifest.model_validate_json(read_plain(path))
+    except OSError:
+        raise UsageError(
+            f"{tree} is no tree that kace learn made",
+            fix="name the --out of kace learn",
+        ) from None
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].lower()
+        raise DataError(
+            f"{path}: {reason}", fix="was it edited? learn the tree again"
+        ) from None
+    if learned.train.ids is None:
+        raise DataError(
+            f"{path}: train.ids is missing", fix="learn the tree again"
+        )
+    return learned
+
+
+def epochs_of(tree: Path) -> dict[int, EpistemicTree | None]:
+    """Return the tree of every epoch with a snapshot; epoch 0 has none."""
+    numbers = []
+    for path in inside(tree, SNAPSHOTS).glob("epoch-*"):
+        match = re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name)
+        if match:
+            numbers.append(int(match[1]))
+    if not numbers:
+        raise UsageError(
+            f"{tree} has no snapshot of an epoch",
+            fix="finish an epoch first: kace learn --out TREE",
+        )
+    epochs: dict[int, EpistemicTree | None] = {0: None}
+    for number in sorted(numbers):
+        epochs[number] = open_tree(tree / SNAPSHOTS / f"epoch-{number}.jsonl")
+    return epochs
+
+
+def solver_settings(
+    learned: LearnManifest, given: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the learner's settings of the solver, overridden by those given now."""
+    kept: dict[str, object] = dict(learned.config)
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if wanted.get("model", kept.get("model")) != kept.get("model"):
+        kept.pop("base_url", None)  # another model has another server
+    return {**kept, **wanted}
+
+
+def check_validation(
+    problems: Sequence[Problem], learned: LearnManifest
+) -> None:
+    """Refuse problems that cannot be graded, and any that the tree was learned from."""
+    require_answers(problems, "validation")
+    trained = frozenset(learned.train.ids or ())
+    shared = [problem.name for problem in problems if problem.id in trained]
+    if shared:
+        raise DataError(
+            f"{len(shared)} of {len(problems)} validation problems appear in the "
+            f"training set, such as {shared[0]!r}",
+            fix="remove them: a tree looks better on what it was learned from",
+        )
+
+
+async def select_epoch(
+    tree: Path,
+    problems: Sequence[Problem],
+    config: Config,
+    seeds: int = 1,
+    *,
+    model: ChatModel | None = None,
+    observer: StepObserver | None = None,
+) -> Selection:
+    """Solve the problems with every epoch's tree, and choose the most accurate.
+
+    Of equals the smaller is chosen. What was solved before is read.
+    """
+    digest = problems_hash(problems)
+    folder = inside(tree, "learn", "select", digest[:12])
+    drawn = range(config.seed, config.seed + seeds)
+    epochs = epochs_of(tree)
+    arms = []
+    opening = open_workbench(
+        folder, config, manifest_of(config), model=model, observer=observer
+    )
+    async with opening as work:
+        for number, snapshot in epochs.items():
+            rows: list[SolveRow] = []
+            for seed in drawn:
+                step = StepName("select", "run", number, f"seed {seed}")
+                reading = RunReading(snapshot)
+                records = await work.run(step, problems, reading, seed)
+                rows += map(row_of, records)
+            name = f"epoch {number}" if number else "no tree"
+            arms.append(Table.of(rows, name=name))
+    return selection_of(epochs, arms, problems, tuple(drawn))
+
+
+def selection_of(
+    epochs: Mapping[int, EpistemicTree | None],
+    arms: Sequence[Table],
+    problems: Sequence[Problem],
+    seeds: tuple[int, ...],
+) -> Selection:
+    """Choose among arms, the first of which is the ladder without cards."""
+    against = (None, *compare_all(arms[0], arms[1:]))
+    rows = []
+    for number, arm, found in zip(epochs, arms, against, strict=True):
+        tree = epochs[number]
+        metrics = metrics_of(arm)
+        assert metrics.wilson is not None, "every problem has its answer"
+        row = EpochRow(
+            epoch=number,
+            tree=tree.content_hash() if tree else None,
+            cards=len(tree.shown) if tree else 0,
+            right=sum(seed.right for seed in metrics.seeds),
+            n=metrics.solves,
+            low=metrics.wilson.low,
+            high=metrics.wilson.high,
+            gained=len(found.gained) if found else 0,
+            lost=len(found.lost) if found else 0,
+            p=found.adjusted if found else None,
+            calls=metrics.paper_calls,
+        )
+        rows.append(row)
+    ranked = sorted(rows, key=lambda row: (-row.right, row.epoch))
+    best = ranked[0]
+    chosen = against[rows.index(best)]
+    if chosen:
+        said = f"Epoch {best.epoch} did best. {chosen.sentence}"
+    else:
+        nearest = against[rows.index(ranked[1])]
+        assert nearest is not None, "there is an epoch beside the ladder"
+        said = (
+            "No epoch did better than the ladder alone: solve without a tree. "
+            f"{nearest.sentence}"
+        )
+    snapshot = f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl"
+    return Selection(
+        epoch=best.epoch,
+        tree=snapshot if best.epoch else None,
+        said=said,
+        rows=tuple(rows),
+        seeds=seeds,
+        validation=ProblemSet.of(problems),
+    )
+
+
+def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
+    """Write a tree to a store of its own, frozen, and return its content hash.
+
+    Repeating it changes nothing.
+    """
+    if not TreeStore(out).cards_path.exists():
+        TreeStore.create(out, tree.domains, tree, author=SELECTOR, note=note)
+    store = TreeStore.open(out)
+    if store.load() != tree:
+        raise UsageError(
+            f"{out} already holds another tree", fix="choose another --out"
+        )
+    return store.freeze(author=SELECTOR)

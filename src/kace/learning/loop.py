@@ -10,34 +10,44 @@ from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.tiers import TierName
-from kace.learning.accept import (
-    DomainCards,
-    LastTry,
-    Revisions,
-    changed_card,
-    compare,
-    drop_unvalidated,
-    removes_only,
-    revise,
-    revision_changes,
-    rule_of,
-)
-from kace.learning.admit import Rulings, admit, admit_by_code, consolidate
+from kace.learning.admit import Rulings, admit, consolidate
 from kace.learning.calibrate import keep_calibration, set_thresholds
-from kace.learning.measure import Impact, measure
+from kace.learning.measure import (
+    Impact,
+    compare,
+    credit,
+    measure,
+    retire,
+)
 from kace.learning.propose import (
     FAILURES_AT_ONCE,
     Proposals,
     find_knowledge,
     imagine,
-    partition_by_label,
-    propose_solved,
     split,
     wrong_at_es,
 )
+from kace.learning.revise import (
+    Demonstrations,
+    DomainCards,
+    LastTry,
+    Revisions,
+    demonstrate,
+    find_wordings,
+    revise,
+    revision_changes,
+)
 from kace.learning.screen import check_card
-from kace.learning.steps import StepName, gather_all
-from kace.learning.study import ADD, BASE, UNSEEN, Routes, RunReading, Study
+from kace.learning.study import (
+    ADD,
+    BASE,
+    UNSEEN,
+    Routes,
+    RunReading,
+    StepName,
+    Study,
+    gather_all,
+)
 from kace.learning.teacher import (
     CardRefusal,
     FailedProblem,
@@ -46,7 +56,6 @@ from kace.learning.teacher import (
     TreeCell,
     partition,
 )
-from kace.learning.wordings import Demonstrations, demonstrate, find_wordings
 
 Records = tuple[Solution, ...]
 
@@ -63,11 +72,7 @@ async def learn(study: Study) -> EpistemicTree:
             await add(tiers, epoch, study)
         await measure_and_revise(epoch, study)
         study.writer.snapshot(epoch)
-    if settings.keep == "validated":
-        study.writer.commit(
-            StepName("close", "prune"), drop_unvalidated(study.tree)
-        )
-    if settings.wordings and study.optional_teacher:
+    if settings.wordings:
         await word(study)
     if settings.calibration_runs:
         found = await set_thresholds(study.tree, study.train, study, settings)
@@ -79,13 +84,9 @@ async def learn(study: Study) -> EpistemicTree:
 
 async def plant(study: Study) -> None:
     """Begin the tree with the domains of the training problems."""
-
-    async def find() -> Partition:
-        if study.optional_teacher:
-            return await partition(study.train, study.teacher)
-        return partition_by_label(study.train)
-
-    parts = await study.log.once(StepName("plan", "partition"), Partition, find)
+    step = StepName("plan", "partition")
+    propose = partial(partition, study.train, study.teacher)
+    parts = await study.log.once(step, Partition, propose)
     study.writer.plant(parts.domains)
 
 
@@ -163,14 +164,6 @@ async def new_cards(
     def step(what: str) -> StepName:
         return StepName("add", what, epoch, str(cell), number)
 
-    if not study.optional_teacher:
-        problems = [failure.problem for failure in failed]
-        solve = partial(
-            propose_solved, cell, problems, settings.examples, epoch
-        )
-        proposed = await study.log.once(step("propose"), Proposals, solve)
-        check = partial(admit_by_code, proposed, screen)
-        return await study.log.once(step("admit"), Rulings, check)
     known = study.tree.project(cell.tier, (cell.domain,))
     proposed = Proposals()
     if failed:
@@ -203,72 +196,36 @@ async def new_cards(
 async def measure_and_revise(epoch: int, study: Study) -> None:
     """Phase 2: no new cards. Measure each card, revise them, and retire what harms."""
     tree = study.tree
-    rule = rule_of(study.settings)
+    settings = study.settings
     base = await study.run(
         StepName("refine", "base", epoch),
         study.train,
         RunReading(tree),
         study.seed_of(epoch, BASE),
     )
-    step = StepName("refine", "impact", epoch)
-    work = partial(measure, epoch, tree, base, study)
-    impact = await study.log.once(step, Impact, work)
-    impacts = []
-    for number in range(1, epoch + 1):
+    earlier = []
+    for number in range(1, epoch):
         found = study.log.recall(StepName("refine", "impact", number), Impact)
         if found:
-            impacts.append(found)
-    edits = rule.credit(tree, impacts, epoch)
+            earlier.append(found)
+    step = StepName("refine", "impact", epoch)
+    work = partial(measure, epoch, tree, base, earlier, study)
+    impact = await study.log.once(step, Impact, work)
+    edits = credit(tree, impact, epoch, settings)
     credited = study.writer.commit(StepName("refine", "credit", epoch), edits)
-    if study.settings.refine:
-        await revise_domains(epoch, credited, base, impact, study)
-    retired = rule.retire(credited, study.tree, impacts)
+    if settings.refine:
+        names = []
+        for name in (*credited.domain_names, UNIVERSAL):
+            if cards_to_revise(name, credited):
+                names.append(name)
+        works = [
+            revise_domain(each, epoch, base, impact, study) for each in names
+        ]
+        for name, accepted in zip(names, await gather_all(works), strict=True):
+            commit = StepName("refine", "commit", epoch, name)
+            study.writer.commit(commit, accepted)
+    retired = retire(study.tree, impact, settings)
     study.writer.commit(StepName("refine", "retire", epoch), retired)
-
-
-async def revise_domains(
-    epoch: int,
-    credited: EpistemicTree,
-    base: Records,
-    impact: Impact,
-    study: Study,
-) -> None:
-    """Have each domain's curator revise its cards, and keep what reruns confirm."""
-    if _reads_retired(base, credited):
-        # The tree reads differently now, so a revision needs another base run.
-        base = await study.run(
-            StepName("refine", "rebase", epoch),
-            study.train,
-            RunReading(credited),
-            study.seed_of(epoch, BASE),
-        )
-    names = []
-    for name in (*credited.domain_names, UNIVERSAL):
-        if cards_to_revise(name, credited):
-            names.append(name)
-    works = [revise_domain(name, epoch, base, impact, study) for name in names]
-    revised = await gather_all(works)
-    for name, accepted in zip(names, revised, strict=True):
-        study.writer.commit(StepName("refine", "commit", epoch, name), accepted)
-
-
-def _reads_retired(records: Records, tree: EpistemicTree) -> bool:
-    """Whether some record read a card that the tree no longer shows."""
-    shown = {card.card_id for card in tree.shown}
-    for record in records:
-        for recall in record.recalls:
-            if not shown.issuperset(recall.cards):
-                return True
-    return False
-
-
-def _is_cut(records: Sequence[Solution]) -> bool:
-    """Whether some record read less than its whole block."""
-    for record in records:
-        for recall in record.recalls:
-            if recall.eligible > len(recall.cards):
-                return True
-    return False
 
 
 async def revise_domain(
@@ -277,17 +234,15 @@ async def revise_domain(
     """Return the changes to a domain's cards that a rerun confirmed, or none."""
     tree = study.tree
     settings = study.settings
-    rule = rule_of(settings)
     own = base
     if name != UNIVERSAL:
         own = tuple(record for record in base if name in record.domains)
     # A card that is moved, or found by other words, is read elsewhere. A problem that
     # reads nothing new costs nothing again.
-    touched = base if settings.evidence == "posterior" else own
-    problems = tuple(study.by_id[record.problem] for record in touched)
+    held = base if settings.evidence == "posterior" else own
     wrong = still_wrong(own, name, study)
     domain = DomainCards(name, cards_to_revise(name, tree), impact, wrong)
-    held = touched
+    problems = tuple(study.by_id[record.problem] for record in held)
     seed = study.seed_of(epoch, BASE)
     last = None
 
@@ -297,9 +252,8 @@ async def revise_domain(
     def screen(card: Card) -> CardRefusal | None:
         """Check a rewritten card where it lives."""
         hard = card.difficulty_tag is Difficulty.HARD
-        cell = TreeCell(
-            TierName.HS if hard else TierName.MS, card.domain_tags[0]
-        )
+        tier = TierName.HS if hard else TierName.MS
+        cell = TreeCell(tier, card.domain_tags[0])
         return check_card(card, cell, study.leaks, tree.domain_names)
 
     for number in range(1, settings.refine + 1):
@@ -307,16 +261,18 @@ async def revise_domain(
         revisions = await study.teacher_step(
             step("revise", number), Revisions, ask, screen
         )
-        changes = revision_changes(tree, revisions)
         wanted = await demonstrated(
-            changes, step("illustrate", number), screen, study
+            revision_changes(tree, revisions),
+            step("illustrate", number),
+            screen,
+            study,
         )
         if not wanted:
             return ()
-        if number == 1 and _is_cut(touched):
-            # A cut block gives each problem other cards, so a curator who goes by
-            # failures would pick which problems are drawn anew, and chance would look
-            # like lift. Compare both trees on samples that neither was chosen by.
+        if number == 1 and settings.evidence == "posterior":
+            # The curator goes by failures, so it picks which problems are drawn anew,
+            # and chance would look like lift. Compare both trees on samples that
+            # neither was chosen by.
             seed = study.seed_of(epoch, UNSEEN)
             unseen = step("unseen base")
             held = await study.run(unseen, problems, RunReading(tree), seed)
@@ -328,8 +284,8 @@ async def revise_domain(
             rerun,
             domain=name,
             number=number,
-            rule=rule,
-            removes_only=removes_only(revisions),
+            settings=settings,
+            removes_only=revisions.removes_only,
         )
         study.log.write(step("compare", number), found)
         if found.accepted:
@@ -341,23 +297,26 @@ async def revise_domain(
 async def demonstrated(
     wanted: tuple[Change, ...], step: StepName, screen: Screen, study: Study
 ) -> tuple[Change, ...]:
-    """Return the changes with new demonstrations for every edited or moved card.
+    """Return the changes with new demonstrations for every rule that is rewritten.
 
     The solver reads a card's demonstrations, so a new rule under the old ones would
     change nothing. A card that gets none stays as it was.
     """
-    cards = [changed_card(study.tree, change) for change in wanted]
-    touched = tuple(card for card in cards if card)
-    if not study.settings.examples or not touched:
-        return wanted
-    found = await demonstrations(touched, step, screen, study)
-    after = {card.card_id: card for card in found.cards}
     made: list[Change] = []
-    for change, card in zip(wanted, cards, strict=True):
-        if card and after[card.card_id].examples != card.examples:
-            made.append(Edit(after[card.card_id]))
-        elif not isinstance(change, Edit):
-            made.append(change)
+    rewritten: list[Card] = []
+    for each in wanted:
+        new = isinstance(each, Edit) and (
+            each.card.rule != study.tree.card(each.card.card_id).rule
+        )
+        if isinstance(each, Edit) and new and study.settings.examples:
+            rewritten.append(each.card)
+        else:
+            made.append(each)
+    if rewritten:
+        found = await demonstrations(tuple(rewritten), step, screen, study)
+        for before, after in zip(rewritten, found.cards, strict=True):
+            if after.examples != before.examples:
+                made.append(Edit(after))
     return tuple(made)
 
 

@@ -1,4 +1,4 @@
-"""Measure what cards do: how often each is shown, its lift, and how probably it helps.
+"""Measure what cards do, and decide by it what stays.
 
 Attempts are compared within strata, a problem at a tier: there, chance alone decides
 whether an attempt saw the card. Tiers are not pooled, because how many HS attempts there
@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -19,25 +19,34 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
-from kace.cards.card import Card
-from kace.cards.tree import EpistemicTree
-from kace.errors import UsageError
-from kace.ladder.ladder import Kit, classes_of, right_positions, sample
+from kace.cards.card import (
+    Card,
+    LiftCounts,
+    LiftMark,
+    Provenance,
+    Status,
+    lift_line,
+    plain_points,
+)
+from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree
+from kace.errors import one_line
+from kace.ladder.ladder import classes_of, right_positions, sample
 from kace.ladder.policies import Dropout
-from kace.ladder.prompt import Context, Placement
+from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.relevance import Relevance
 from kace.ladder.tiers import LOCKED, TierName
-from kace.learning.steps import StepName, StepResult, gather_all
-from kace.learning.study import BASE, RunReading, Study
-from kace.problems import Problem
-from kace.runs.stats import t_quantile
+from kace.learning import StepResult
+from kace.learning.study import (
+    BASE,
+    RunReading,
+    Settings,
+    StepName,
+    Study,
+    gather_all,
+)
 
-MIN_PROBLEMS = 5  # with fewer compared problems an interval is [-1, 1]
-DOUBT = math.sqrt(0.5)
-"""Added to the standard error, in attempts: as if one attempt with the card and one
-without had gone the other way. Attempts that all agree would otherwise look exact."""
-LEVEL = 0.95
+DROPOUT_RATE = 0.5
 TIERS = {tier.name: tier for tier in LOCKED}
 
 Method = Literal["dropout", "leave_one_out"]
@@ -59,23 +68,29 @@ class CardVotes(StepResult):
     """The attempts at one problem and tier, made with a card and without it."""
 
     problem: str
-    right: int
-    made: int
-    right_without: int
-    made_without: int
+    right: int = 0
+    made: int = 0
+    right_without: int = 0
+    made_without: int = 0
 
 
 class Lift(StepResult):
-    """The change in the rate of right attempts that a card causes, with its interval."""
+    """The change in the rate of right attempts that a card causes.
+
+    The figures are the belief given all cards of the tree and all epochs.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     card_id: str
     method: Method
     effect: float
-    low: float
+    low: float  # with `high` the middle 95 %
     high: float
-    shown: int
+    helps: float = 0.0  # the probability that the lift is above zero
+    carries: float = 0.0
+    """The same on problems that the card was not written from; 0 without any."""
+    shown: int  # attempts with the card, in this epoch
     hidden: int
     problems: int  # with attempts of both kinds
     votes: tuple[CardVotes, ...] = ()
@@ -89,6 +104,11 @@ class Lift(StepResult):
         excess = _by_problem(self.votes).excess
         return int((excess > 0).sum()), int((excess < 0).sum())
 
+    @property
+    def plain(self) -> float:
+        """Return the difference of the rates as measured, whatever other cards do."""
+        return _by_problem(self.votes).effect
+
 
 class Impact(StepResult):
     """Everything measured of a tree's cards in one epoch."""
@@ -96,14 +116,13 @@ class Impact(StepResult):
     fires: tuple[Fire, ...] = ()
     lifts: tuple[Lift, ...] = ()
     calls: int = 0
-    unmeasured: tuple[str, ...] = ()  # cards that the call budget did not reach
+    unmeasured: tuple[str, ...] = ()  # cards that no attempt could compare
 
     @property
     def summary(self) -> str:
         """Return the number of cards measured."""
-        return (
-            f"{len(self.lifts)} lifts measured, {len(self.fires)} cards fired"
-        )
+        missing = f", {len(self.unmeasured)} not" if self.unmeasured else ""
+        return f"{len(self.lifts)} cards measured{missing}"
 
     def of(self, card: Card) -> tuple[Fire | None, Lift | None]:
         """Return the fire statistics and the lift of a card."""
@@ -112,193 +131,47 @@ class Impact(StepResult):
         return fires[0] if fires else None, lifts[0] if lifts else None
 
 
+Votes = Mapping[str, Sequence[CardVotes]]
+"""The votes on each card."""
+
+
 async def measure(
-    epoch: int, tree: EpistemicTree, base: Sequence[Solution], study: Study
+    epoch: int,
+    tree: EpistemicTree,
+    base: Sequence[Solution],
+    earlier: Sequence[Impact],
+    study: Study,
 ) -> Impact:
     """Return fire statistics of the base run, and lifts by the configured method."""
-    fires = count_fires(base)
     method = study.settings.impact
-    if method == "fires" or not fires:
-        return Impact(fires=fires)
     if method == "leave_one_out":
-        rerun = LeaveOneOut(
-            tree,
-            study.by_id,
-            study.session.kit,
-            max_calls=study.settings.impact_calls,
-            placement=study.config.retrieval.placement,
-        )
-        return await rerun.measure(base)
-    records = await run_dropout(epoch, tree, study)
-    calls = 0
-    for record in records:
-        calls += record.paper_calls
-    return Impact(fires=fires, lifts=dropout_lifts(records, tree), calls=calls)
-
-
-# The default: dropout. One run measures all cards.
-
-
-async def run_dropout(
-    epoch: int, tree: EpistemicTree, study: Study
-) -> list[Solution]:
-    """Solve again with each card hidden at random from each attempt.
-
-    A problem that no card is shown to measures none, so it is left out. The first run
-    shares the base run's seed: its ES attempts are the same and cost nothing.
-    """
-    relevance = Relevance(tree, study.config.retrieval)
-    readers = [
-        each
-        for each in study.train
-        if relevance.relevant(each.text, tree.shown)
-    ]
-    rate = study.settings.dropout_rate
-
-    async def run(number: int) -> tuple[Solution, ...]:
-        seed = study.seed_of(epoch, BASE + number)
-        step = StepName("refine", "dropout", epoch, number=number + 1)
-        reading = RunReading(tree, Dropout(rate, seed=seed))
-        return await study.run(step, readers, reading, seed)
-
-    runs = await gather_all(map(run, range(study.settings.impact_runs)))
-    return [record for records in runs for record in records]
-
-
-def dropout_lifts(
-    records: Sequence[Solution], tree: EpistemicTree | None = None
-) -> tuple[Lift, ...]:
-    """Return the lift of every card that runs both showed and hid within a stratum."""
-    found: defaultdict[str, dict[tuple[str, TierName], list[int]]]
-    found = defaultdict(dict)
-    for record in _require_uncut(records):
-        for recall in record.recalls:
-            place = (record.problem, recall.tier)
-            for attempt in _judged(record, recall.tier):
-                for card_id in recall.cards:
-                    counts = found[card_id].setdefault(place, [0, 0, 0, 0])
-                    arm = 2 if card_id in attempt.hidden else 0
-                    counts[arm] += bool(attempt.correct)
-                    counts[arm + 1] += 1
-    votes = {}
-    for card_id, strata in found.items():
-        votes[card_id] = [
-            _votes(problem, counts) for (problem, _), counts in strata.items()
-        ]
-    return _lifts("dropout", votes, tree)
-
-
-# The paper's way: leave-one-out. One rerun a card.
-
-
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """Measure cards one by one: sample the same attempts again without the card.
-
-    The cards shown most come first. A card is measured whole or, if its reruns do not fit
-    into the calls left, not at all. Calls read from a cache count as well, so a resumed
-    run measures the same cards.
-    """
-
-    tree: EpistemicTree
-    problems: Mapping[str, Problem]
-    kit: Kit
-    max_calls: int
-    placement: Placement = "instructions"
-
-    async def measure(self, base: Sequence[Solution]) -> Impact:
-        """Return the lift of each card that the base run showed, beside its neighbours.
-
-        Raises `UsageError` if the base run stopped early or hid cards.
-        """
-        if any(
-            attempt.hidden for record in base for attempt in record.attempts
-        ):
-            raise UsageError(
-                "the base run hid cards at random, so there is nothing to leave one out "
-                "of",
-                fix="give leave-one-out a base run without dropout",
-            )
-        fires = count_fires(base)
-        read: defaultdict[str, list[tuple[Solution, RetrievedContext]]]
-        read = defaultdict(list)
-        for record in _require_uncut(base):
-            if record.correct is None:
-                continue
-            for recall in record.recalls:
-                for card_id in recall.cards:
-                    read[card_id].append((record, recall))
-        votes: dict[str, list[CardVotes]] = {}
-        calls = 0
-        for fire in sorted(
-            fires, key=lambda fire: (-fire.n_shown, fire.card_id)
-        ):
-            solves = read[fire.card_id]
-            cost = sum(TIERS[recall.tier].attempts for _, recall in solves)
-            if calls + cost > self.max_calls:
-                continue
-            found = await self._compare(fire.card_id, solves)
-            if any(map(_is_fair, found)):
-                votes[fire.card_id] = found
-                calls += cost
-        missing = [fire.card_id for fire in fires if fire.card_id not in votes]
-        return Impact(
-            fires=fires,
-            lifts=_lifts("leave_one_out", votes, self.tree),
-            calls=calls,
-            unmeasured=tuple(missing),
-        )
-
-    async def _compare(
-        self, card_id: str, solves: Sequence[tuple[Solution, RetrievedContext]]
-    ) -> list[CardVotes]:
-        """Return the votes on a card: recorded attempts with it, new ones without it."""
-        after = await gather_all(
-            self._sample_without(card_id, record, recall)
-            for record, recall in solves
-        )
-        found = []
-        for (record, recall), without in zip(solves, after, strict=True):
-            right = [
-                bool(each.correct) for each in _judged(record, recall.tier)
-            ]
-            counts = (sum(right), len(right), sum(without), len(without))
-            found.append(_votes(record.problem, counts))
-        return found
-
-    async def _sample_without(
-        self, card_id: str, record: Solution, recall: RetrievedContext
-    ) -> list[bool]:
-        """Return right or wrong for a tier's attempts made again on the same keys."""
-        others = [
-            self.tree.card(name) for name in recall.cards if name != card_id
-        ]
-        context = Context(tuple(others), placement=self.placement)
-        kit = replace(self.kit, seed=record.seed)
-        problem = self.problems[record.problem]
-        attempts = await sample(problem, TIERS[recall.tier], context, kit)
-        classes = await classes_of(problem, attempts, kit)
-        right = await right_positions(problem, classes, kit)
-        found = []
-        for place, attempt in enumerate(attempts):
-            if attempt.outcome is not Outcome.PROVIDER_ERROR:
-                found.append(place in right)
-        return found
-
-
-# What both share.
+        votes, calls = await leave_one_out(tree, base, study)
+    else:
+        records = await run_dropout(epoch, tree, study)
+        votes = dropout_votes(records)
+        calls = sum(record.paper_calls for record in records)
+    names = {problem.id: problem.name for problem in study.train}
+    lifts = lifts_of(votes, tree, method, names, earlier)
+    measured = {lift.card_id for lift in lifts}
+    missing = []
+    for card in tree.shown:
+        if card.card_id not in measured:
+            missing.append(card.card_id)
+    return Impact(
+        fires=count_fires(base),
+        lifts=lifts,
+        calls=calls,
+        unmeasured=tuple(missing),
+    )
 
 
 def count_fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
-    """Return how often each card was shown, by id.
-
-    A card that a dropout run hid from every attempt of a tier was not shown there.
-    """
+    """Return how often each card was shown, by id."""
     solves: defaultdict[str, dict[int, Solution]] = defaultdict(dict)
     tiers: defaultdict[str, Counter[TierName]] = defaultdict(Counter)
     for place, record in enumerate(records):
         for recall in record.recalls:
-            for card_id in _shown_cards(record, recall):
+            for card_id in recall.cards:
                 solves[card_id][place] = record
                 tiers[card_id][recall.tier] += 1
     found = []
@@ -317,65 +190,171 @@ def count_fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
     return tuple(found)
 
 
-def _shown_cards(record: Solution, recall: RetrievedContext) -> list[str]:
-    """Return the cards of a tier that some attempt saw."""
-    hidden = set(recall.cards)
-    for attempt in record.attempts:
-        cancelled = attempt.outcome is Outcome.CANCELLED
-        if attempt.tier is recall.tier and not cancelled:
-            hidden.intersection_update(attempt.hidden)
-    return [card_id for card_id in recall.cards if card_id not in hidden]
+# The default: dropout. One run measures all cards.
 
 
-def lift_of(
-    card_id: str, method: Method, strata: Iterable[CardVotes], text: str = ""
-) -> Lift | None:
-    """Return the weighted difference over all strata; `None` if nothing compares."""
-    votes = tuple(filter(_is_fair, strata))
-    if not votes:
-        return None
-    sums = _by_problem(votes)
-    low = -1.0
-    high = 1.0
-    problems = len(sums.weight)
-    if problems >= MIN_PROBLEMS:
-        half = sums.standard_error() * t_quantile(0.5 + LEVEL / 2, problems - 1)
-        low = max(low, sums.effect - half)
-        high = min(high, sums.effect + half)
-    shown = 0
-    hidden = 0
-    for vote in votes:
-        shown += vote.made
-        hidden += vote.made_without
-    return Lift(
-        card_id=card_id,
-        method=method,
-        effect=sums.effect,
-        low=low,
-        high=high,
-        shown=shown,
-        hidden=hidden,
-        problems=problems,
-        votes=votes,
-        text=text,
-    )
+async def run_dropout(
+    epoch: int, tree: EpistemicTree, study: Study
+) -> list[Solution]:
+    """Solve again with each card hidden at random from each attempt.
+
+    A problem that no card is shown to measures none, so it is left out. The first run
+    shares the base run's seed: its ES attempts are the same and cost nothing.
+    """
+    relevance = Relevance(tree, study.config.retrieval)
+    readers = []
+    for problem in study.train:
+        if relevance.relevant(problem.text, tree.shown):
+            readers.append(problem)
+
+    async def run(number: int) -> tuple[Solution, ...]:
+        seed = study.seed_of(epoch, BASE + number)
+        step = StepName("refine", "dropout", epoch, number=number + 1)
+        reading = RunReading(tree, Dropout(DROPOUT_RATE, seed=seed))
+        return await study.run(step, readers, reading, seed)
+
+    runs = await gather_all(map(run, range(study.settings.impact_runs)))
+    return [record for records in runs for record in records]
+
+
+def dropout_votes(records: Iterable[Solution]) -> Votes:
+    """Return the votes on every card that runs both showed and hid."""
+    counts: defaultdict[str, dict[tuple[str, TierName], list[int]]]
+    counts = defaultdict(dict)
+    for record in records:
+        for recall in record.recalls:
+            place = (record.problem, recall.tier)
+            for attempt in _judged(record, recall.tier):
+                for card_id in recall.cards:
+                    row = counts[card_id].setdefault(place, [0, 0, 0, 0])
+                    arm = 2 if card_id in attempt.hidden else 0
+                    row[arm] += bool(attempt.correct)
+                    row[arm + 1] += 1
+    votes: dict[str, list[CardVotes]] = {}
+    for card_id, strata in counts.items():
+        votes[card_id] = []
+        for (problem, _), row in strata.items():
+            votes[card_id].append(_votes(problem, *row))
+    return votes
+
+
+# The paper's way: leave-one-out. One rerun a card.
+
+
+async def leave_one_out(
+    tree: EpistemicTree, base: Sequence[Solution], study: Study
+) -> tuple[Votes, int]:
+    """Return the votes on each card that the base run showed, and the calls made.
+
+    The same attempts are sampled again with one card less.
+    """
+    read: defaultdict[str, list[tuple[Solution, RetrievedContext]]]
+    read = defaultdict(list)
+    for record in base:
+        if record.correct is not None:
+            for recall in record.recalls:
+                for card_id in recall.cards:
+                    read[card_id].append((record, recall))
+    votes = {}
+    calls = 0
+    for card_id in sorted(read):
+        work = []
+        for record, recall in read[card_id]:
+            work.append(_compare(tree, card_id, record, recall, study))
+            calls += TIERS[recall.tier].attempts
+        votes[card_id] = await gather_all(work)
+    return votes, calls
+
+
+async def _compare(
+    tree: EpistemicTree,
+    card_id: str,
+    record: Solution,
+    recall: RetrievedContext,
+    study: Study,
+) -> CardVotes:
+    """Return a tier's recorded attempts beside the same ones made without a card."""
+    others = [tree.card(name) for name in recall.cards if name != card_id]
+    placement = study.config.retrieval.placement
+    context = Context(tuple(others), placement=placement)
+    kit = replace(study.session.kit, seed=record.seed)
+    problem = study.by_id[record.problem]
+    attempts = await sample(problem, TIERS[recall.tier], context, kit)
+    classes = await classes_of(problem, attempts, kit)
+    places = await right_positions(problem, classes, kit)
+    right = 0
+    made = 0
+    for place, attempt in enumerate(attempts):
+        if attempt.outcome is not Outcome.PROVIDER_ERROR:
+            right += place in places
+            made += 1
+    before = _judged(record, recall.tier)
+    counted = sum(bool(attempt.correct) for attempt in before)
+    return _votes(record.problem, counted, len(before), right, made)
+
+
+# What both share.
 
 
 def text_digest(card: Card) -> str:
-    """Return a short digest of a card's text."""
-    return hashlib.sha256(card.payload.encode()).hexdigest()[:12]
+    """Return a short digest of a card's text and place."""
+    parts = (card.difficulty_tag, *card.domain_tags, card.payload)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-def current_lifts(tree: EpistemicTree, impacts: Iterable[Impact]) -> list[Lift]:
-    """Return the lifts of all epochs for the cards of a tree as they read now."""
-    found = []
-    for impact in impacts:
+def lifts_of(
+    votes: Votes,
+    tree: EpistemicTree,
+    method: Method,
+    names: Mapping[str, str],
+    earlier: Iterable[Impact] = (),
+) -> tuple[Lift, ...]:
+    """Return the lift of each card measured, given all cards and earlier epochs.
+
+    Problems that a card was written from prove little about others, so both kinds of
+    evidence are weighed apart. `names` are those of the training problems, by id.
+    """
+    pooled = {name: list(rows) for name, rows in votes.items()}
+    for impact in earlier:
         for lift in impact.lifts:
-            if lift.card_id in tree and lift.text == text_digest(
-                tree.card(lift.card_id)
-            ):
-                found.append(lift)
-    return found
+            name = lift.card_id
+            if name in pooled and lift.text == text_digest(tree.card(name)):
+                pooled[name] += lift.votes
+    others: dict[str, list[CardVotes]] = {}
+    for name, rows in pooled.items():
+        others[name] = _by_source(tree.card(name), rows, names)[1]
+    beliefs = shrink(pooled)
+    elsewhere = shrink(others)
+    found = []
+    for name in sorted(beliefs):
+        fair = tuple(filter(_is_fair, votes[name]))
+        lift = Lift(
+            card_id=name,
+            method=method,
+            **beliefs[name]._asdict(),
+            carries=elsewhere[name].helps if name in elsewhere else 0.0,
+            shown=sum(vote.made for vote in fair),
+            hidden=sum(vote.made_without for vote in fair),
+            problems=len({vote.problem for vote in fair}),
+            votes=fair,
+            text=text_digest(tree.card(name)),
+        )
+        if fair:
+            found.append(lift)
+    return tuple(found)
+
+
+def _by_source(
+    card: Card, votes: Iterable[CardVotes], names: Mapping[str, str]
+) -> tuple[list[CardVotes], list[CardVotes]]:
+    """Return the votes on problems that a card was written from, and on others."""
+    own: list[CardVotes] = []
+    others: list[CardVotes] = []
+    sources = card.provenance.supporting_problems
+    for vote in votes:
+        name = one_line(names.get(vote.problem, vote.problem))
+        (own if name in sources else others).append(vote)
+    return own, others
 
 
 def lifts_by_source(
@@ -389,36 +368,30 @@ def lifts_by_source(
     others: list[CardVotes] = []
     for impact in impacts:
         for lift in impact.lifts:
-            if lift.card_id not in tree:
-                continue
-            sources = tree.card(lift.card_id).provenance.supporting_problems
-            for vote in lift.votes:
-                name = names.get(vote.problem, vote.problem)
-                (own if name in sources else others).append(vote)
-    return _without_votes(own), _without_votes(others)
+            if lift.card_id in tree:
+                card = tree.card(lift.card_id)
+                first, second = _by_source(card, lift.votes, names)
+                own += first
+                others += second
+    return _all_cards(own), _all_cards(others)
 
 
-def _without_votes(votes: Sequence[CardVotes]) -> Lift | None:
-    lift = lift_of("", "dropout", votes)
-    return lift.model_copy(update={"votes": ()}) if lift else None
+def _all_cards(votes: Sequence[CardVotes]) -> Lift | None:
+    if not votes:
+        return None
+    return Lift(
+        card_id="",
+        method="dropout",
+        **shrink({"": votes})[""]._asdict(),
+        shown=sum(vote.made for vote in votes),
+        hidden=sum(vote.made_without for vote in votes),
+        problems=len({vote.problem for vote in votes}),
+    )
 
 
-def _lifts(
-    method: Method,
-    votes: Mapping[str, Sequence[CardVotes]],
-    tree: EpistemicTree | None,
-) -> tuple[Lift, ...]:
-    digests = {card.card_id: text_digest(card) for card in tree or ()}
-    found = []
-    for name in sorted(votes):
-        lift = lift_of(name, method, votes[name], text=digests.get(name, ""))
-        if lift:
-            found.append(lift)
-    return tuple(found)
-
-
-def _votes(problem: str, counts: Sequence[int]) -> CardVotes:
-    right, made, right_without, made_without = counts
+def _votes(
+    problem: str, right: int, made: int, right_without: int, made_without: int
+) -> CardVotes:
     return CardVotes(
         problem=problem,
         right=right,
@@ -433,47 +406,6 @@ def _is_fair(votes: CardVotes) -> bool:
     return votes.made > 0 and votes.made_without > 0
 
 
-class _ProblemSums(NamedTuple):
-    """The strata of a card, summed by problem."""
-
-    excess: Floats  # the weight times the difference of the two rates
-    weight: Floats
-    chance: Floats  # the variance within problems, weighed
-
-    @property
-    def effect(self) -> float:
-        """Return the weighted difference of the rates with and without the card."""
-        return float(self.excess.sum() / self.weight.sum())
-
-    def standard_error(self) -> float:
-        """Return that of the effect, a jackknife over problems."""
-        total = self.weight.sum()
-        left_out = (self.excess.sum() - self.excess) / (total - self.weight)
-        n = len(self.weight)
-        spread = (n - 1) / n * ((left_out - self.effect) ** 2).sum()
-        return math.hypot(math.sqrt(spread), DOUBT / total)
-
-
-def _by_problem(votes: Sequence[CardVotes]) -> _ProblemSums:
-    places: dict[str, int] = {}
-    index = [places.setdefault(vote.problem, len(places)) for vote in votes]
-    rows = [(v.right, v.made, v.right_without, v.made_without) for v in votes]
-    right, made, right_without, without = (
-        np.array(rows, dtype=float).reshape(-1, 4).T
-    )
-    both = made + without
-    weight = made * without / both
-    excess = (right * without - right_without * made) / both
-    # The rate of one attempt, both arms together, pulled away from 0 and 1.
-    rate = (right + right_without + 1) / (both + 2)
-    chance = weight * rate * (1 - rate)
-    return _ProblemSums(
-        np.bincount(index, excess).astype(float),
-        np.bincount(index, weight).astype(float),
-        np.bincount(index, chance).astype(float),
-    )
-
-
 def _judged(record: Solution, tier: TierName) -> list[Attempt]:
     """Return the tier's graded attempts, without those that the provider failed."""
     found = []
@@ -482,21 +414,6 @@ def _judged(record: Solution, tier: TierName) -> list[Attempt]:
         if attempt.tier is tier and not failed and attempt.correct is not None:
             found.append(attempt)
     return found
-
-
-def _require_uncut(records: Sequence[Solution]) -> Sequence[Solution]:
-    """Return the records; refuse a run that stopped early.
-
-    Early stop keeps the attempts that agree, which is no fair sample.
-    """
-    for record in records:
-        if any(each.outcome is Outcome.CANCELLED for each in record.attempts):
-            raise UsageError(
-                f"early stop cut off attempts at {record.name}, so no card can be "
-                "measured",
-                fix="learn without early stop",
-            )
-    return records
 
 
 # The posterior: what few problems show of a card, given all cards of its tree.
@@ -524,30 +441,50 @@ class Posterior(NamedTuple):
     low: float  # with `high` the middle 95 %, by mean and standard deviation
     high: float
     helps: float  # the probability that the lift is above zero
-    harms: float
 
 
-def posteriors(
-    tree: EpistemicTree, impacts: Sequence[Impact]
-) -> dict[str, Posterior]:
-    """Return the posterior of every card that may be shown; empty if none is measured."""
-    votes: defaultdict[str, list[CardVotes]] = defaultdict(list)
-    for lift in current_lifts(tree, impacts):
-        votes[lift.card_id] += lift.votes
-    if not votes:
-        return {}
-    return shrink(votes, [card.card_id for card in tree.shown])
+class _ProblemSums(NamedTuple):
+    """The strata of a card, summed by problem."""
+
+    excess: Floats  # the weight times the difference of the two rates
+    weight: Floats
+    chance: Floats  # the variance within problems, weighed
+
+    @property
+    def effect(self) -> float:
+        """Return the weighted difference of the rates with and without the card."""
+        return float(self.excess.sum() / self.weight.sum())
 
 
-def shrink(
-    measured: Mapping[str, Iterable[CardVotes]], also: Sequence[str] = ()
-) -> dict[str, Posterior]:
-    """Return the posterior of every measured card, and of the unmeasured in `also`."""
+def _by_problem(votes: Sequence[CardVotes]) -> _ProblemSums:
+    places: dict[str, int] = {}
+    index = [places.setdefault(vote.problem, len(places)) for vote in votes]
+    rows = [(v.right, v.made, v.right_without, v.made_without) for v in votes]
+    right, made, right_without, without = (
+        np.array(rows, dtype=float).reshape(-1, 4).T
+    )
+    both = made + without
+    weight = made * without / both
+    excess = (right * without - right_without * made) / both
+    # The rate of one attempt, both arms together, pulled away from 0 and 1.
+    rate = (right + right_without + 1) / (both + 2)
+    chance = weight * rate * (1 - rate)
+    return _ProblemSums(
+        np.bincount(index, excess).astype(float),
+        np.bincount(index, weight).astype(float),
+        np.bincount(index, chance).astype(float),
+    )
+
+
+def shrink(measured: Votes) -> dict[str, Posterior]:
+    """Return the posterior of every card with a fair comparison."""
     cards: dict[str, _ProblemSums] = {}
     for name, votes in measured.items():
         fair = list(filter(_is_fair, votes))
         if fair:
             cards[name] = _by_problem(fair)
+    if not cards:
+        return {}
     between = _between_problems(list(cards.values()))
     lifts = np.array([sums.effect for sums in cards.values()])
     errors = np.array([_variance(sums, between) for sums in cards.values()])
@@ -560,40 +497,22 @@ def shrink(
     prior = _log_normal(grid[:, 1:], 0.0, PRIOR_SCALE**2).sum(axis=1)
     weight = prior + both.sum(axis=1)
     weight = np.exp(weight - weight.max())
-    weight = (weight / weight.sum())[:, None]
-    active = np.exp(some - both)
+    share = (weight / weight.sum())[:, None] * np.exp(some - both)
     centre = (mean * errors + lifts * spread**2) / total
     variance = spread**2 * errors / total
-    found = dict.fromkeys(also, _unmeasured(weight, idle, mean, spread))
-    summaries = _summaries(weight, active, centre, variance)
-    found.update(zip(cards, summaries, strict=True))
+    # Moments and the share above zero, averaged over the grid.
+    effect = (share * centre).sum(axis=0)
+    square = (share * (centre**2 + variance)).sum(axis=0)
+    half = NORMAL_95 * np.sqrt(np.maximum(square - effect**2, 0.0))
+    low = np.maximum(effect - half, -1)
+    high = np.minimum(effect + half, 1)
+    above = np.vectorize(_normal_above, otypes=[float])
+    helps = (share * above(centre / np.sqrt(variance))).sum(axis=0)
+    rows = np.stack([effect, low, high, helps], axis=1).round(DIGITS) + 0.0
+    found = {}
+    for name, row in zip(cards, rows.tolist(), strict=True):
+        found[name] = Posterior(*row)
     return found
-
-
-def _unmeasured(
-    weight: Floats, idle: Floats, mean: Floats, spread: Floats
-) -> Posterior:
-    """Return the posterior of a card known by its tree alone."""
-    [found] = _summaries(weight, 1 - idle, mean, spread**2)
-    return found
-
-
-def _summaries(
-    weight: Floats, active: Floats, centre: Floats, variance: Floats
-) -> list[Posterior]:
-    """Return moments and the share above zero by column, averaged over the grid."""
-    mean = (weight * active * centre).sum(axis=0)
-    square = (weight * active * (centre**2 + variance)).sum(axis=0)
-    half = NORMAL_95 * np.sqrt(np.maximum(square - mean**2, 0.0))
-    above = np.vectorize(_normal_above, otypes=[float])(
-        centre / np.sqrt(variance)
-    )
-    helps = (weight * active * above).sum(axis=0)
-    harms = (weight * active * (1 - above)).sum(axis=0)
-    low = np.maximum(mean - half, -1)
-    high = np.minimum(mean + half, 1)
-    rows = np.stack([mean, low, high, helps, harms], axis=1).round(DIGITS)
-    return [Posterior(*(float(value) + 0.0 for value in row)) for row in rows]
 
 
 def _normal_above(z: float) -> float:
@@ -627,3 +546,153 @@ def _between_problems(cards: Sequence[_ProblemSums]) -> float:
         spread += (apart - sums.chance / weight * rest).sum()
         scale += (weight * rest).sum()
     return max(0.0, float(spread / scale)) if scale else 0.0
+
+
+# Decisions. By default a card or a revision stays if it probably helps. By the paper's
+# threshold, a revision stays if it gains enough, and no card is retired by code.
+
+
+def credit(
+    tree: EpistemicTree, impact: Impact, epoch: int, settings: Settings
+) -> tuple[Change, ...]:
+    """Return edits that write on the cards what was measured, and their status."""
+    changes: list[Change] = []
+    for card in tree.shown:
+        fire, lift = impact.of(card)
+        if not fire and not lift:
+            continue
+        known = dict(card.provenance)
+        known["n_uses"] += fire.n_shown if fire else 0
+        score = card.helpfulness_score
+        if lift:
+            won, lost = lift.wins
+            known["n_wins"] += won
+            known["n_losses"] += lost
+            known["promotion_status"] = status_of(lift, settings)
+            known["validated_lift"] = lift_text(lift, epoch, settings)
+            score = lift.effect
+        provenance = Provenance.model_validate(known)
+        update = {"provenance": provenance, "helpfulness_score": score}
+        changes.append(Edit(card.model_copy(update=update)))
+    return tuple(changes)
+
+
+def status_of(lift: Lift, settings: Settings) -> Status:
+    """Return the status that a card has earned; other problems must bear it out."""
+    helps = min(lift.helps, lift.carries) >= settings.keep_above
+    if settings.evidence == "threshold":
+        helps = lift.plain > 0
+    return Status.VALIDATED if helps else Status.EXPERIMENTAL
+
+
+def lift_text(lift: Lift, epoch: int, settings: Settings) -> str:
+    """Return a lift in words, as its card holds it."""
+    mark = LiftMark(lift.effect, lift.low, lift.high)
+    method = lift.method.replace("_", "-")
+    counts = LiftCounts(lift.shown, lift.hidden, lift.problems, method)
+    word = "not known to help on other problems"
+    if status_of(lift, settings) is Status.VALIDATED:
+        word = "probably helps"
+    elif lift.helps <= 1 - settings.keep_above:
+        word = "probably does not help"
+    line = lift_line(mark, counts, epoch)
+    return f"{line}; {word} (P = {lift.helps:.2f})"
+
+
+def retire(
+    tree: EpistemicTree, impact: Impact, settings: Settings
+) -> tuple[Change, ...]:
+    """Return deprecations of cards unlikely to help that no curator has rewritten."""
+    changes: list[Change] = []
+    for card in tree.shown:
+        _, lift = impact.of(card)
+        if lift and settings.evidence == "posterior":
+            unlikely = lift.helps <= 1 - settings.keep_above
+            if unlikely and lift.text == text_digest(card):
+                changes.append(Deprecate(card.card_id))
+    return tuple(changes)
+
+
+class Comparison(StepResult):
+    """A candidate tree compared with the base run, by problem and seed."""
+
+    domain: str
+    number: int
+    n: int
+    lift: float
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    accepted: bool
+    reason: str
+
+    @property
+    def summary(self) -> str:
+        """Return the decision and its reason."""
+        return f"{'kept' if self.accepted else 'not kept'}: {self.reason}"
+
+
+def compare(
+    base: Sequence[Solution],
+    rerun: Sequence[Solution],
+    *,
+    domain: str,
+    number: int,
+    settings: Settings,
+    removes_only: bool,
+) -> Comparison:
+    """Compare a rerun with the base run, pair by pair, and decide."""
+    again = {record.problem: record for record in rerun}
+    gained: list[str] = []
+    lost: list[str] = []
+    n = 0
+    for before in base:
+        after = again[before.problem]
+        if before.correct is None or before.failed or after.failed:
+            continue
+        n += 1
+        if after.correct and not before.correct:
+            gained.append(before.name)
+        elif before.correct and not after.correct:
+            lost.append(before.name)
+    lift = (len(gained) - len(lost)) / n if n else 0.0
+    found = f"lift {plain_points(lift)} points on {n} solves"
+    if not n:
+        accepted = False
+        reason = "no problem could be compared"
+    elif settings.evidence == "threshold":
+        accepted = lift >= settings.threshold
+        least = plain_points(settings.threshold)
+        enough = "at least" if accepted else "below"
+        reason = f"{found}, {enough} the threshold of {least}"
+    elif removes_only:
+        # A candidate that only removes cards claims nothing.
+        accepted = lift >= 0
+        reason = f"{found}; a removal must not lose"
+    else:
+        better = gain_probability(len(gained), len(lost))
+        accepted = better >= settings.keep_above
+        enough = "at least" if accepted else "below"
+        least = f"{settings.keep_above:g}"
+        reason = (
+            f"{found}, better with probability {better:.2f}, {enough} {least}"
+        )
+    return Comparison(
+        domain=domain,
+        number=number,
+        n=n,
+        lift=lift,
+        gained=tuple(gained),
+        lost=tuple(lost),
+        accepted=accepted,
+        reason=reason,
+    )
+
+
+def gain_probability(won: int, lost: int) -> float:
+    """Return the probability that a change gains more problems than it loses.
+
+    It begins from two problems of each kind.
+    """
+    total = won + lost + 3
+    ways = sum(math.comb(total, k) for k in range(won + 2))
+    return ways / (1 << total)

@@ -31,7 +31,7 @@ from kace.ladder.record import Solution
 from kace.ladder.relevance import vocabulary, weight
 from kace.ladder.retrieve import MAX_SIGNAL_CHARS
 from kace.ladder.tiers import ExitPath
-from kace.learning.steps import StepResult
+from kace.learning import StepResult
 from kace.learning.study import Settings
 from kace.learning.teacher import (
     SOLUTIONS,

@@ -25,14 +25,28 @@ from kace.files import inside
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import estimate
 from kace.ladder.tiers import LOCKED
-from kace.learning.accept import Comparison, Revision, Revisions
 from kace.learning.admit import Merge, Merges, Rulings
-from kace.learning.measure import Fire, Impact, Lift, lifts_by_source
+from kace.learning.measure import (
+    Comparison,
+    Fire,
+    Impact,
+    Lift,
+    lifts_by_source,
+)
 from kace.learning.propose import Proposals
-from kace.learning.steps import R, RunTotals, StepLine, StepName, read_steps
-from kace.learning.study import LearnManifest, RoleBill, Settings, read_bill
+from kace.learning.revise import Demonstrations, Revision, Revisions
+from kace.learning.study import (
+    LearnManifest,
+    R,
+    RoleBill,
+    RunTotals,
+    Settings,
+    StepLine,
+    StepName,
+    read_bill,
+    read_steps,
+)
 from kace.learning.teacher import SOLUTIONS, TAIL_CHARS, CardRefusal
-from kace.learning.wordings import Demonstrations
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.problems import Problem
@@ -484,7 +498,7 @@ def _why_empty(
     if found.admitted:
         return (
             f"{found.retired} that passed admission could not be shown to help. Keep "
-            "them with --set keep=all, or give more problems of the same kinds."
+            "them with --quick, or give more problems of the same kinds."
         )
     if found.refused:
         rules = Counter(each.refused.rule for each in refused)

@@ -1,12 +1,17 @@
-"""The settings of a learning run, its plan, and what it works with.
+"""What a training works with: settings, the log of its steps, models, and its tree.
 
-A workbench is an open folder with solver and teacher, under one ledger. Other methods'
-trainings use it too. A study is the workbench of `kace learn`, with its tree.
+Each finished step is one line of steps.jsonl, written when all that it stands for is on
+disk. So the same command goes on after a kill between any two steps. A workbench is an
+open folder with solver and teacher, under one ledger; other methods' trainings use it
+too. A study is the workbench of `kace learn`, with its tree.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import asyncio
+import json
+import os
+from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -20,15 +25,23 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS
-from kace.cards.tree import Domain, EpistemicTree
+from kace.cards.store import TreeStore
+from kace.cards.tree import Batch, Change, Domain, EpistemicTree, applied
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
-from kace.errors import DataError, UsageError
-from kace.files import inside, read_plain, write_atomic
+from kace.errors import DataError, KaceError, Outstanding, UsageError
+from kace.files import (
+    LineLog,
+    inside,
+    lock_folder,
+    read_plain,
+    whole_lines,
+    write_atomic,
+)
 from kace.ladder.ladder import Observer, solve
 from kace.ladder.policies import TEACHER_TIER, Dropout, DropoutSource
 from kace.ladder.prompt import subject_of, template_hashes
@@ -36,19 +49,10 @@ from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
 from kace.ladder.retrieve import FIRST, REFINED, Retriever, registry_router
 from kace.ladder.session import Session, in_role, open_session
+from kace.ladder.tiers import TierName
+from kace.learning import StepResult
 from kace.learning.screen import NO_HASHES, HeldOutHashes, LeakScreen
-from kace.learning.steps import (
-    OnStep,
-    ProblemSet,
-    RunTotals,
-    StepLog,
-    StepName,
-    StepResult,
-    TreeWriter,
-    gather_all,
-)
 from kace.learning.teacher import (
-    SOLUTIONS,
     FailedProblem,
     Screen,
     Teacher,
@@ -59,9 +63,9 @@ from kace.learning.teacher import (
 )
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
-from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
-from kace.problems import Problem, overlaps
-from kace.runs.manifest import manifest_of, solver_prompts
+from kace.models.cache import TEACHER, CallStore, read_calls
+from kace.problems import Problem, overlaps, problems_hash
+from kace.runs.manifest import hold_to, manifest_of, solver_prompts
 from kace.runs.run import Run, Solve
 
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
@@ -72,6 +76,8 @@ BASE = 1
 UNSEEN = 99
 """The seed of a run within its epoch. The base run is independent of the run that cards
 were proposed from."""
+HELD = ("v", "config", "settings", "prompts", "train")
+"""The parts of learn.json that must be the same whenever a training is resumed."""
 
 QUICK = {
     "epochs": 1,
@@ -79,7 +85,6 @@ QUICK = {
     "refine": 0,
     "impact_runs": 1,
     "evidence": "threshold",
-    "keep": "all",
     "calibration_runs": 0,
 }
 """What `--quick` sets. Few problems prove and calibrate nothing, so every card that
@@ -89,6 +94,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R", bound=StepResult)
+
+
+# Settings and the plan.
 
 
 class Settings(StepResult):
@@ -111,18 +119,11 @@ class Settings(StepResult):
     """By threshold, the least accuracy that a revision must gain."""
     keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
     """By posterior, the least probability to help at which a card is validated or a
-    revision kept."""
-    retire_below: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
-    """By posterior, the probability to help at and below which a card is retired."""
-    impact: Literal["dropout", "leave_one_out", "fires"] = "dropout"
-    """How cards are measured. `fires` only counts how often they are shown."""
+    revision kept. At one less this, or below, a card is retired."""
+    impact: Literal["dropout", "leave_one_out"] = "dropout"
+    """How cards are measured: hidden at random, or each left out once."""
     impact_runs: Annotated[int, Field(ge=1, le=50)] = 4
     """Dropout runs an epoch, each on other seeds."""
-    impact_calls: Annotated[int, Field(ge=1)] = 1_000
-    """The most solver calls an epoch for leave-one-out."""
-    dropout_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    keep: Literal["all", "validated"] = "validated"
-    """The cards that the frozen tree shows: all not deprecated, or validated ones."""
     examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
     """Demonstrations that the teacher writes for each new card."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.55
@@ -155,6 +156,22 @@ def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
             f"{name} cannot be {first['input']!r}: {reason}",
             fix="see docs/learning.md",
         ) from None
+
+
+class ProblemSet(BaseModel):
+    """The identity of a set of problems, as learn.json and selection.json hold it."""
+
+    problems: int = 0
+    hash: str = ""
+    ids: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> ProblemSet:
+        """Return the identity of these problems."""
+        ids = tuple(each.id for each in problems)
+        return cls(
+            problems=len(problems), hash=problems_hash(problems), ids=ids
+        )
 
 
 class LearnManifest(BaseModel):
@@ -198,6 +215,319 @@ class LearnPlan:
         }
 
 
+def require_answers(problems: Sequence[Problem], use: str) -> None:
+    """Refuse problems that cannot be graded."""
+    for problem in problems:
+        if problem.answer is None:
+            raise DataError(
+                f"{use} problem {problem.name!r} has no answer",
+                fix="every problem needs its answer here",
+            )
+
+
+def check_training(train: Sequence[Problem]) -> None:
+    """Refuse a training set that nothing can be learned from."""
+    require_answers(train, "training")
+    if len(train) < LEAST_PROBLEMS:
+        raise DataError(
+            f"{len(train)} training problems are too few to learn from",
+            fix=f"give at least {LEAST_PROBLEMS}",
+        )
+
+
+def refuse_overlap(
+    train: Sequence[Problem], held_out: Sequence[Problem], source: str
+) -> None:
+    """Refuse to learn from problems that an evaluation split holds too."""
+    found = overlaps(train, held_out)
+    if found:
+        ours, theirs = (problem.name for problem in found[0])
+        raise DataError(
+            f"{len(found)} training problems appear in {source} too: "
+            f"{ours!r} is its {theirs!r}",
+            fix="remove them from the training file: what is learned from them would "
+            "flatter the evaluation",
+        )
+
+
+# The log of steps.
+
+
+class StepName(NamedTuple):
+    """The key of a step."""
+
+    phase: str
+    what: str
+    epoch: int = 0
+    place: str = ""  # the cell or domain, where the step has one
+    number: int = 0  # which of several, from 1
+
+    def __str__(self) -> str:
+        epoch = f"epoch {self.epoch}" if self.epoch else ""
+        number = str(self.number or "")
+        parts = (epoch, self.phase, self.place, self.what, number)
+        return " ".join(filter(None, parts))
+
+    @property
+    def folder(self) -> str:
+        """Return the name of the run directory of a step that is a run."""
+        return str(self).replace(" ", "-")
+
+
+OnStep = Callable[[StepName, StepResult, bool], None]
+"""Called for every step with its result, and whether it was done just now."""
+
+
+class StepLine(StepResult):
+    """A line of steps.jsonl."""
+
+    v: Literal[1] = 1
+    phase: str
+    what: str
+    epoch: int
+    place: str
+    number: int
+    value: JsonValue
+
+    @property
+    def step(self) -> StepName:
+        """Return the step's name."""
+        return StepName(
+            self.phase, self.what, self.epoch, self.place, self.number
+        )
+
+    def read(self, kind: type[R]) -> R:
+        """Return the step's result. Cards are strict, so it is read as JSON."""
+        return kind.model_validate_json(json.dumps(self.value))
+
+
+class StepLog:
+    """An open training folder. Opening it takes its lock; the same settings resume."""
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: dict[str, object],
+        *,
+        on_step: OnStep | None = None,
+    ) -> None:
+        self.folder = folder
+        self.on_step = on_step or (lambda step, value, fresh: None)
+        self._lock = lock_folder(folder)
+        try:
+            hold_to(folder / "learn.json", manifest, HELD)
+            lines = read_steps(folder / "steps.jsonl")
+            self._lines = {line.step: line for line in lines}
+            self._log = LineLog(folder / "steps.jsonl")
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def recall(self, step: StepName, kind: type[R]) -> R | None:
+        """Return the result of a step that was done before, or `None`."""
+        line = self._lines.get(step)
+        return line.read(kind) if line else None
+
+    def write(self, step: StepName, value: StepResult) -> None:
+        """Record a step's result, unless it is recorded. Then the step is done."""
+        if step in self._lines:
+            return
+        line = StepLine(**step._asdict(), value=value.model_dump(mode="json"))
+        self._log.append(line.model_dump_json())
+        self._lines[step] = line
+        self.on_step(step, value, True)
+
+    async def once(
+        self, step: StepName, kind: type[R], work: Callable[[], Awaitable[R]]
+    ) -> R:
+        """Return the step's result, working it out only if it was never done."""
+        done = self.recall(step, kind)
+        if done is not None:
+            self.on_step(step, done, False)
+            return done
+        value = await work()
+        self.write(step, value)
+        return value
+
+    def __enter__(self) -> StepLog:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._log.close()
+        os.close(self._lock)
+
+
+def read_steps(path: Path) -> Iterator[StepLine]:
+    """Yield the steps of a log in order; a torn last line is left out."""
+    if not path.exists():
+        return
+    for number, _, line in whole_lines(path):
+        try:
+            yield StepLine.model_validate_json(line)
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"]
+            raise DataError(
+                f"{path}:{number}: not a step of the learner ({reason})",
+                fix="cut the file before that line: later steps are done again, "
+                "paid calls are kept",
+            ) from None
+
+
+class TreeVersion(StepResult):
+    """The tree after a step, and how many of its cards may be shown."""
+
+    hash: str
+    cards: int
+
+    @property
+    def summary(self) -> str:
+        """Return the number of cards."""
+        return f"{self.cards} cards in the tree"
+
+
+class TreeWriter:
+    """The tree in memory and on disk. Each step's changes reach the store once."""
+
+    def __init__(self, folder: Path, log: StepLog, *, author: str) -> None:
+        self.folder = folder
+        self.log = log
+        self.author = author
+        self.tree = EpistemicTree.of((), ())
+
+    def plant(self, domains: Sequence[Domain]) -> None:
+        """Begin the tree with its domains."""
+        step = StepName("plan", "plant")
+        store = TreeStore(self.folder)
+        self.tree = EpistemicTree.of(domains, ())
+        if self.log.recall(step, TreeVersion):
+            return
+        if not store.cards_path.exists():
+            TreeStore.create(
+                self.folder, domains, author=self.author, note=str(step)
+            )
+        self._require(store, self.tree)
+        self._record(step)
+
+    def commit(
+        self, step: StepName, changes: Sequence[Change]
+    ) -> EpistemicTree:
+        """Make the changes of a step, all or none, and return the tree."""
+        before = self.tree
+        batch = Batch(tuple(changes))
+        self.tree = applied(before, batch) if changes else before
+        known = self.log.recall(step, TreeVersion)
+        if known is None:
+            store = TreeStore.open(self.folder)
+            if self._require(store, before, self.tree) != self.tree:
+                store.apply(batch, author=self.author, note=str(step))
+            self._record(step)
+        elif known.hash != self.tree.content_hash():
+            raise KaceError(
+                f"{self.folder}: the step '{step}' does not repeat",
+                fix="choose another --out",
+            )
+        return self.tree
+
+    def snapshot(self, epoch: int) -> None:
+        """Keep the tree as it is after an epoch."""
+        step = StepName("close", "snapshot", epoch)
+        if self.log.recall(step, TreeVersion) is None:
+            TreeStore(self.folder).snapshot(f"epoch-{epoch}")
+            self._record(step)
+
+    def freeze(self) -> EpistemicTree:
+        """Close the tree to changes, under its content hash, and return it."""
+        step = StepName("close", "freeze")
+        if self.log.recall(step, TreeVersion) is None:
+            store = TreeStore.open(self.folder)
+            store.freeze(author=self.author, note=str(step))
+            self._record(step)
+        return self.tree
+
+    def _record(self, step: StepName) -> None:
+        digest = self.tree.content_hash()
+        version = TreeVersion(hash=digest, cards=len(self.tree.shown))
+        self.log.write(step, version)
+
+    def _require(
+        self, store: TreeStore, *expected: EpistemicTree
+    ) -> EpistemicTree:
+        """Return the stored tree; refuse one that this training did not leave there."""
+        found = store.load()
+        if found not in expected:
+            raise KaceError(
+                f"{self.folder} holds another tree than the learner left there",
+                fix="give an --out of its own; a tree is not edited while it is "
+                "learned",
+            )
+        return found
+
+
+class RunTotals(StepResult):
+    """The totals of a tiered run. Escalated problems are past ES, where cards act."""
+
+    folder: str
+    problems: int
+    correct: int
+    escalated: int
+    paper_calls: int
+
+    @property
+    def summary(self) -> str:
+        """Return the accuracy in counts."""
+        right = f"{self.correct} of {self.problems} right"
+        return f"{right}, {self.escalated} past ES"
+
+    @classmethod
+    def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
+        """Return the totals of a run's records."""
+        correct = 0
+        escalated = 0
+        calls = 0
+        for record in records:
+            correct += bool(record.correct)
+            tiers = {attempt.tier for attempt in record.attempts}
+            escalated += TierName.MS in tiers or TierName.HS in tiers
+            calls += record.paper_calls
+        return cls(
+            folder=folder,
+            problems=len(records),
+            correct=correct,
+            escalated=escalated,
+            paper_calls=calls,
+        )
+
+
+async def gather_all(works: Iterable[Awaitable[B]]) -> list[B]:
+    """Run all works to their ends; return the results in order or raise an error.
+
+    The first error wins. Replies that are outstanding are no fault: they are raised
+    together, as one, when nothing else went wrong.
+    """
+    waiting: dict[str, None] = {}
+    errors: list[KaceError] = []
+
+    async def finish(work: Awaitable[B]) -> B | None:
+        try:
+            return await work
+        except Outstanding as error:
+            waiting.update(dict.fromkeys(error.requests))
+        except KaceError as error:
+            errors.append(error)
+        return None
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(finish(work)) for work in works]
+    if errors:
+        raise errors[0]
+    if waiting:
+        raise Outstanding(tuple(waiting))
+    return [cast(B, task.result()) for task in tasks]
+
+
+# The workbench.
+
+
 class StepObserver(Observer, Protocol):
     """Called as runs and steps of a training proceed."""
 
@@ -212,12 +542,6 @@ class Routes(StepResult):
     """The domains of problems, by their ids."""
 
     domains: dict[str, tuple[str, ...]]
-
-    @property
-    def summary(self) -> str:
-        """Return the number of problems placed."""
-        nowhere = list(self.domains.values()).count(())
-        return f"{len(self.domains)} problems placed, {nowhere} nowhere"
 
 
 class RunReading(NamedTuple):
@@ -286,27 +610,17 @@ class Workbench:
         folder = inside(self.log.folder, step.folder)
         with Run(folder, manifest, calls=self.calls) as run:
             if not done:
-                await self._solve(run, step, problems, reading, seed)
+                known = [run.finished(each, seed) for each in problems]
+                if self.observer:
+                    before = len(known) - known.count(None)
+                    self.observer.run_started(step, len(problems), before)
+                solver = open_solver(self.config, reading, self.session, seed)
+                await run.solve(problems, solver, seed, self.session.window)
             last = {record.problem: record for record in run.records()}
             records = tuple(last[problem.id] for problem in problems)
         if not done:
             self.log.write(step, RunTotals.of(records, step.folder))
         return records
-
-    async def _solve(
-        self,
-        run: Run,
-        step: StepName,
-        problems: Sequence[Problem],
-        reading: RunReading,
-        seed: int,
-    ) -> None:
-        todo = [each for each in problems if run.finished(each, seed) is None]
-        if self.observer:
-            done = len(problems) - len(todo)
-            self.observer.run_started(step, len(problems), done)
-        solver = open_solver(self.config, reading, self.session, seed)
-        await run.solve(todo, solver, seed, self.session.window)
 
     def seed_of(self, epoch: int, use: int) -> int:
         """Return the seed of a run: other samples for every epoch and use."""
@@ -385,41 +699,6 @@ async def open_workbench(
         yield Workbench(config, session, log, calls, tutor, observer)
 
 
-def require_answers(problems: Sequence[Problem], use: str) -> None:
-    """Refuse problems that cannot be graded."""
-    for problem in problems:
-        if problem.answer is None:
-            raise DataError(
-                f"{use} problem {problem.name!r} has no answer",
-                fix="every problem needs its answer here",
-            )
-
-
-def check_training(train: Sequence[Problem]) -> None:
-    """Refuse a training set that nothing can be learned from."""
-    require_answers(train, "training")
-    if len(train) < LEAST_PROBLEMS:
-        raise DataError(
-            f"{len(train)} training problems are too few to learn from",
-            fix=f"give at least {LEAST_PROBLEMS}",
-        )
-
-
-def refuse_overlap(
-    train: Sequence[Problem], held_out: Sequence[Problem], source: str
-) -> None:
-    """Refuse to learn from problems that an evaluation split holds too."""
-    found = overlaps(train, held_out)
-    if found:
-        ours, theirs = (problem.name for problem in found[0])
-        raise DataError(
-            f"{len(found)} training problems appear in {source} too: "
-            f"{ours!r} is its {theirs!r}",
-            fix="remove them from the training file: what is learned from them would "
-            "flatter the evaluation",
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Study(Workbench):
     """The workbench of a learning run, its problems, and the tree being learned."""
@@ -475,30 +754,25 @@ async def open_study(
 ) -> AsyncIterator[Study]:
     """Open everything a learning run works with. Given models are not closed."""
     check_training(plan.train)
-    taught = teacher is not None or plan.config.teacher != SOLUTIONS
     async with AsyncExitStack() as opened:
-        if taught and teacher is None:
+        if teacher is None:
             teacher = open_teacher(plan.config)
             opened.push_async_callback(teacher.aclose)
-        workbench = await opened.enter_async_context(
-            open_workbench(
-                inside(plan.out, "learn"),
-                plan.config,
-                plan.manifest(),
-                model=model,
-                teacher=teacher,
-                observer=observer,
-            )
+        opening = open_workbench(
+            inside(plan.out, "learn"),
+            plan.config,
+            plan.manifest(),
+            model=model,
+            teacher=teacher,
+            observer=observer,
         )
+        workbench = await opened.enter_async_context(opening)
         write_profile(
             plan.out,
             plan.config.retrieval,
             plan.settings.model_dump(mode="json"),
         )
-        # Solutions demonstrate training problems by design: these give nothing away,
-        # problems held out still do.
-        known = plan.train if taught else ()
-        leaks = LeakScreen(known, plan.held_out, plan.settings.max_overlap)
+        leaks = LeakScreen(plan.train, plan.held_out, plan.settings.max_overlap)
         yield Study(
             **vars(workbench),
             train=plan.train,
@@ -516,6 +790,8 @@ def write_profile(
     write_atomic(folder / PROFILE_FILE, text)
 
 
+# The bill.
+
 ROLES = {
     TEACHER: "teacher",
     TEACHER_TIER: "synthesis",
@@ -530,7 +806,7 @@ class RoleBill(BaseModel):
 
     role: str = ""
     calls: int = 0
-    failed: int | None = None  # `None` if failures were not counted
+    failed: int | None = None  # `None` if failures are not counted
     input: int = 0
     cached: int = 0
     written: int = 0
@@ -539,77 +815,63 @@ class RoleBill(BaseModel):
 
 
 class Bill(BaseModel):
-    """What every role used, and the models: the content of bill.json."""
+    """What every role used: the content of bill.json."""
 
-    roles: Mapping[str, RoleBill] = {}
-    models: Mapping[str, str] = {}
+    roles: tuple[RoleBill, ...] = ()
 
     @property
     def usd(self) -> float:
         """Return the sum over all roles whose price is known."""
-        total = 0.0
-        for role in self.roles.values():
-            total += role.usd or 0.0
-        return total
-
-
-def _recorded_calls(folders: Iterable[Path]) -> Iterator[CallRecord]:
-    for folder in folders:
-        for segment in sorted(folder.glob("*.jsonl")):
-            yield from read_calls(segment)
+        return sum(role.usd or 0.0 for role in self.roles)
 
 
 def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     """Return the cost of the finished calls in folders; each call counts once."""
-    counts: Counter[str] = Counter()
-    used: defaultdict[str, Usage] = defaultdict(Usage)
+    used: defaultdict[str, list[Usage]] = defaultdict(list)
     batched: defaultdict[str, Usage] = defaultdict(Usage)
     seen: set[str] = set()
-    for record in _recorded_calls(folders):
-        if record.key in seen:
-            continue
-        seen.add(record.key)
-        role = ROLES.get(record.tier, "solver")
-        usage = record.reply().usage
-        counts[role] += 1
-        used[role] += usage
-        if record.batch:
-            batched[role] += usage
+    for folder in folders:
+        for segment in sorted(folder.glob("*.jsonl")):
+            for record in read_calls(segment):
+                if record.key in seen:
+                    continue
+                seen.add(record.key)
+                role = ROLES.get(record.tier, "solver")
+                usage = record.reply().usage
+                used[role].append(usage)
+                if record.batch:
+                    batched[role] += usage
     prices = Ledger(prices=config.prices)
-    roles = {}
-    models = {}
-    for role in sorted(used):
+    roles = []
+    for role, calls in sorted(used.items()):
+        total = Usage()
+        for usage in calls:
+            total += usage
         solves = role in ("solver", "classifier")
-        models[role] = config.model if solves else config.teacher or ""
-        usage = used[role]
-        price = prices.price(models[role])
-        roles[role] = RoleBill(
-            calls=counts[role],
-            input=usage.input,
-            cached=usage.cached,
-            written=usage.written,
-            output=usage.output,
-            usd=price.mixed(usage, batched[role]) if price else None,
+        price = prices.price(config.model if solves else config.teacher or "")
+        bill = RoleBill(
+            role=role,
+            calls=len(calls),
+            input=total.input,
+            cached=total.cached,
+            written=total.written,
+            output=total.output,
+            usd=price.mixed(total, batched[role]) if price else None,
         )
-    return Bill(roles=roles, models=models)
+        roles.append(bill)
+    return Bill(roles=tuple(roles))
 
 
 def write_bill(folder: Path, config: Config) -> None:
     """Write what a training's calls cost beside its steps."""
     total = bill_of([inside(folder, "calls")], config)
-    text = total.model_dump_json(
-        indent=2, exclude={"roles": {"__all__": {"role", "failed"}}}
-    )
-    write_atomic(folder / "bill.json", text + "\n")
+    write_atomic(folder / "bill.json", total.model_dump_json(indent=2) + "\n")
 
 
 def read_bill(folder: Path) -> tuple[RoleBill, ...]:
     """Return the bill beside the steps by role; empty if there is none to read."""
     try:
-        bill = Bill.model_validate_json(read_plain(folder / "bill.json"))
+        text = read_plain(folder / "bill.json")
+        return Bill.model_validate_json(text).roles
     except (OSError, ValidationError):
         return ()
-    found = []
-    for role, cost in bill.roles.items():
-        found.append(cost.model_copy(update={"role": role}))
-    return tuple(found)

@@ -47,7 +47,7 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.tiers import TierName
-from kace.learning.steps import StepResult
+from kace.learning import StepResult
 from kace.models import open_model
 from kace.models.base import (
     AttemptKey,

@@ -25,7 +25,7 @@ from kace.baselines import ace
 from kace.errors import DataError, KaceError
 from kace.files import cannot_write, opened, sync
 from kace.ladder.prompt import TAGS, template
-from kace.learning import accept, admit, propose, wordings
+from kace.learning import admit, propose, revise
 from kace.learning.teacher import DOMAIN, BadBlock, Grammar, read_blocks
 from kace.report.render import HOME, Crumb, NotHere, Page, PageRequest, slice_of
 
@@ -246,14 +246,14 @@ FORMS = {
         "Further cards", (propose.CARD,), "id difficulty payload"
     ),
     "teacher/illustrate": ReplyForm(
-        "Worked examples", (wordings.EXAMPLES,), "id text"
+        "Worked examples", (revise.EXAMPLES,), "id text"
     ),
-    "teacher/wordings": ReplyForm("Wordings", (wordings.WORDINGS,), "id text"),
+    "teacher/wordings": ReplyForm("Wordings", (revise.WORDINGS,), "id text"),
     "teacher/judge": ReplyForm(
         "Rulings", (admit.RULING,), "id verdict rule reason"
     ),
     "teacher/revise": ReplyForm(
-        "Revisions", (accept.REVISION, accept.GAP), "id action reason"
+        "Revisions", (revise.REVISION, revise.GAP), "id action reason"
     ),
     "teacher/partition": ReplyForm(
         "Domains", (DOMAIN,), "name description problems signals"

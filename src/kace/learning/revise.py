@@ -1,0 +1,562 @@
+"""Have the teacher write on admitted cards: demonstrations, wordings and revisions.
+
+A demonstration is a worked example that the solver reads as a turn. A wording is a
+problem of the card's kind in another story, by which the card is found; no solver reads
+it. The curator, a teacher that rewrites, moves and retires a domain's cards, runs only
+with `refine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from typing import NamedTuple
+
+from kace.answers.extract import last_boxed
+from kace.cards.card import (
+    EXAMPLE,
+    MAX_LINE,
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    Example,
+    Status,
+    card_of,
+    read_example,
+    with_examples,
+)
+from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
+from kace.errors import DataError, one_line
+from kace.ladder.prompt import (
+    card_text,
+    fenced,
+    neutral,
+    quoted_line,
+    shortened,
+    template,
+)
+from kace.learning import StepResult
+from kace.learning.measure import Comparison, Impact
+from kace.learning.propose import EXAMPLE_ID, NOT_SHOWN
+from kace.learning.study import StepLog, StepName, gather_all
+from kace.learning.teacher import (
+    Block,
+    CardRefusal,
+    FailedProblem,
+    Grammar,
+    Reading,
+    Screen,
+    Teacher,
+    TeacherStep,
+    format_problem,
+    instructions,
+    read_blocks,
+    read_each,
+)
+from kace.problems import Problem
+from kace.words import counted
+
+MAX_SHOWN = 2  # problems a card came from, shown to the teacher with it
+MAX_PROBLEM_CHARS = 1_000
+EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
+WORDINGS = Grammar("wordings", "id", ("id", "text"), text="text")
+WORDINGS_AT_ONCE = 320  # a reply of 16,000 tokens has room for so many
+
+
+# Demonstrations.
+
+
+class Demonstrations(StepResult):
+    """Cards after their examples were asked for, and the examples not usable."""
+
+    cards: tuple[Card, ...] = ()
+    refused: tuple[CardRefusal, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Return the number of cards with examples."""
+        shown = sum(bool(card.examples) for card in self.cards)
+        return f"{shown} of {len(self.cards)} with examples"
+
+
+async def demonstrate(
+    cards: Sequence[Card],
+    count: int,
+    problems: Mapping[str, Problem],
+    context: TeacherStep,
+) -> Demonstrations:
+    """Ask for `count` examples of each card in one request.
+
+    A card whose examples code refuses stays without. `problems` are the training
+    problems by the names that cards know them by.
+    """
+    if not cards:
+        return Demonstrations()
+    shown: list[str] = []
+    for card in cards:
+        texts: list[str] = []
+        for name in card.provenance.supporting_problems:
+            if name in problems and len(texts) < MAX_SHOWN:
+                texts.append(shortened(problems[name].text, MAX_PROBLEM_CHARS))
+        shown.append(_format_with_problems(card, texts))
+    known = {card.card_id: card for card in cards}
+    each = f"{count} examples, each with a story of its own,"
+    if count == 1:
+        each = "one example"
+    shown.append(f"Write {each} for each of these cards.")
+    reading = await context.teacher.ask(
+        context.name,
+        instructions("illustrate"),
+        "\n\n".join(shown),
+        lambda reply: read_examples(reply, known, count, context),
+    )
+    return Demonstrations(
+        cards=tuple(reading.found.get(card.card_id, card) for card in cards),
+        refused=tuple(bad.refusal() for bad in reading.bad),
+    )
+
+
+def read_examples(
+    reply: str, known: Mapping[str, Card], count: int, context: TeacherStep
+) -> Reading[Card]:
+    """Return the cards of a reply with their examples; list those without any."""
+
+    def make(block: Block) -> Card | CardRefusal:
+        name = _shown_id(block, known)
+        parts = f"\n{block.text}\n".split(f"\n{EXAMPLE}\n")
+        texts = list(filter(str.strip, parts))
+        if len(texts) != count:
+            raise ValueError(
+                f"it holds {len(texts)} examples, and {count} are asked for"
+            )
+        card = known[name].illustrated(list(map(_read_example, texts)))
+        return context.screen(card) or card
+
+    reading = read_each(reply, EXAMPLES, make)
+    return reading.expecting(known, "there is no example for this card")
+
+
+def _format_with_problems(card: Card, problems: Iterable[str]) -> str:
+    lines = [fenced("card", card_text(card))]
+    for text in problems:
+        lines.append(fenced("problem", neutral(text)))
+    return "\n".join(lines)
+
+
+def _shown_id(block: Block, known: Mapping[str, Card]) -> str:
+    name = block.fields["id"]
+    if name == EXAMPLE_ID or name not in known:
+        raise ValueError(NOT_SHOWN)
+    return name
+
+
+def _read_example(text: str) -> Example:
+    example = read_example(text)
+    if example is None:
+        raise ValueError(
+            "an example is a problem, a line `Worked:` and a solution"
+        )
+    if not last_boxed(example.worked):
+        raise ValueError(
+            r"the solution does not end with its answer in \boxed{}"
+        )
+    return example
+
+
+# Wordings.
+
+
+class CardWordings(StepResult):
+    """The wordings of each card of a request, by its id."""
+
+    wordings: dict[str, tuple[str, ...]]
+    refused: int = 0  # wordings that retell a problem held out
+
+    @property
+    def summary(self) -> str:
+        """Return the number of wordings."""
+        count = sum(map(len, self.wordings.values()))
+        return f"{count} wordings for {counted(len(self.wordings), 'card')}"
+
+
+async def find_wordings(
+    tree: EpistemicTree,
+    count: int,
+    teacher: Teacher,
+    log: StepLog,
+    retells: Callable[[str], bool],
+) -> tuple[Edit, ...]:
+    """Return edits that give every shown card without wordings its own.
+
+    A wording that retells a problem held out is left out.
+    """
+    cards: dict[str, list[Card]] = {}
+    for card in tree.shown:
+        if not card.wordings:
+            cards.setdefault(card.domain_tags[0], []).append(card)
+    at_once = WORDINGS_AT_ONCE // count
+    requests = []
+    for domain, own in sorted(cards.items()):
+        for number, start in enumerate(range(0, len(own), at_once)):
+            step = StepName("close", "wordings", place=domain, number=number)
+            some = own[start : start + at_once]
+            ask = partial(
+                _ask_wordings, some, count, teacher, str(step), retells
+            )
+            requests.append(log.once(step, CardWordings, ask))
+    edits = []
+    for found in await gather_all(requests):
+        for name, lines in found.wordings.items():
+            if lines:
+                edits.append(Edit(tree.card(name).worded(lines)))
+    return tuple(edits)
+
+
+async def _ask_wordings(
+    cards: Sequence[Card],
+    count: int,
+    teacher: Teacher,
+    name: str,
+    retells: Callable[[str], bool],
+) -> CardWordings:
+    known = {card.card_id: card for card in cards}
+    shown = []
+    for card in cards:
+        problems = [example.problem for example in card.examples]
+        shown.append(_format_with_problems(card, problems))
+    shown.append(f"Write {count} wordings for each of these cards.")
+    reading = await teacher.ask(
+        name,
+        instructions("wordings"),
+        "\n\n".join(shown),
+        lambda reply: read_wordings(reply, known, count),
+    )
+    found = {}
+    refused = 0
+    for card_id, lines in reading.found.items():
+        found[card_id] = tuple(line for line in lines if not retells(line))
+        refused += len(lines) - len(found[card_id])
+    return CardWordings(wordings=found, refused=refused)
+
+
+def read_wordings(
+    reply: str, known: Mapping[str, Card], count: int
+) -> Reading[tuple[str, ...]]:
+    """Return the wordings of a reply by card.
+
+    A card with fewer than half of those asked for is asked for again.
+    """
+
+    def make(block: Block) -> tuple[str, ...]:
+        name = _shown_id(block, known)
+        lines = filter(None, map(str.strip, block.text.split("\n")))
+        found = tuple(dict.fromkeys(lines))[:count]
+        if any(len(line) > MAX_LINE for line in found):
+            raise ValueError(f"a wording has at most {MAX_LINE} characters")
+        if 2 * len(found) < count:
+            raise ValueError(
+                f"it holds {len(found)} wordings, and {count} are asked for"
+            )
+        known[name].worded(found)  # raises if a line cannot be part of a card
+        return found
+
+    reading = read_each(reply, WORDINGS, make)
+    return reading.expecting(known, "there are no wordings for this card")
+
+
+# The curator: what it is shown of a domain's cards, and what code checks of its reply.
+
+MOST_GAPS = 20
+REASON_CHARS = 300
+MOST_PROBLEMS = 30  # problems shown in full; the rest are counted
+MOST_ATTEMPTS = 2
+PROBLEM_CHARS = 2_000
+TAIL_CHARS = 600
+MOST_LABELS = 12
+
+REVISION = Grammar(
+    "revision",
+    "id",
+    ("id", "action", "reason"),
+    ("difficulty", "domains", "routing", "payload"),
+    text="payload",
+)
+GAP = Grammar("gap", name="", required=("text",), text="text")
+
+
+class Action(StrEnum):
+    """What happens to a card."""
+
+    KEEP = "KEEP"
+    EDIT = "EDIT"
+    RELOCATE = "RELOCATE"
+    DEPRECATE = "DEPRECATE"
+
+
+class Revision(StepResult):
+    """The curator's decision about one card. What is left out stays as it is."""
+
+    action: Action
+    card_id: str
+    reason: str
+    payload: str = ""
+    routing: tuple[str, ...] | None = None
+    difficulty: Difficulty | None = None
+    domains: tuple[str, ...] = ()
+
+
+class Revisions(StepResult):
+    """A curator's reply. Cards without a revision are kept."""
+
+    revisions: tuple[Revision, ...] = ()
+    gaps: tuple[str, ...] = ()  # what no card could be edited to cover
+    refused: tuple[CardRefusal, ...] = ()  # their cards stay as they were
+
+    @property
+    def removes_only(self) -> bool:
+        """Whether they only claim that some cards do no good."""
+        allowed = (Action.KEEP, Action.DEPRECATE)
+        return all(each.action in allowed for each in self.revisions)
+
+
+class DomainCards(NamedTuple):
+    """The cards of a domain under one curator, with everything known about them."""
+
+    domain: str  # `universal` for the cards that every domain reads
+    cards: tuple[Card, ...]
+    impact: Impact
+    failed: tuple[FailedProblem, ...]
+
+
+class LastTry(NamedTuple):
+    """Revisions that a rerun did not confirm."""
+
+    revisions: Revisions
+    comparison: Comparison
+    still_wrong: tuple[FailedProblem, ...]
+
+
+async def revise(
+    domain: DomainCards, last: LastTry | None, context: TeacherStep
+) -> Revisions:
+    """Ask the curator about every card of a domain; without cards, ask nothing.
+
+    After a last try its rerun is in view, and the reply replaces it.
+    """
+    if not domain.cards:
+        return Revisions()
+    parts = ["cards", "revise"]
+    if any(card.examples for card in domain.cards):
+        parts.append("revise_worked")
+    system = instructions(*parts)
+    shown = [_format_domain(domain, context.epoch)]
+    if last:
+        system = f"{system}\n\n{template('teacher/refine')}"
+        shown.append(_format_last_try(last))
+        shown.append(_format_failures("Wrong in the rerun", last.still_wrong))
+    gaps: dict[str, None] = {}
+
+    def read(reply: str) -> Reading[Revision]:
+        for gap in read_blocks(reply, GAP)[0]:
+            gaps[one_line(gap.text, REASON_CHARS)] = None
+        return read_revisions(reply, domain, context.screen)
+
+    reading = await context.teacher.ask(
+        context.name, system, "\n\n".join(shown), read
+    )
+    return Revisions(
+        revisions=tuple(reading.found.values()),
+        gaps=tuple(gaps)[:MOST_GAPS],
+        refused=tuple(bad.refusal() for bad in reading.bad),
+    )
+
+
+def revision_changes(
+    tree: EpistemicTree, revisions: Revisions
+) -> tuple[Edit | Deprecate, ...]:
+    """Return the revisions as changes to a tree, without those that it cannot take."""
+    wanted: list[Edit | Deprecate] = []
+    for revision in revisions.revisions:
+        if revision.card_id not in tree:
+            continue
+        card = tree.card(revision.card_id)
+        gone = card.status is Status.DEPRECATED
+        if gone or revision.action is Action.KEEP:
+            continue
+        if revision.action is Action.DEPRECATE:
+            wanted.append(Deprecate(card.card_id))
+            continue
+        try:
+            edit = Edit(revised_card(card, revision))
+            if applied(tree, edit) != tree:
+                wanted.append(edit)
+        except DataError:  # a card that would break a rule
+            continue
+    return tuple(wanted)
+
+
+def revised_card(card: Card, revision: Revision) -> Card:
+    """Return the card after an EDIT or RELOCATE; raises `CardError` if it is invalid.
+
+    A card with another text has proved nothing yet: its figures and its status begin
+    anew. The curator is shown the rule alone, so the examples stay.
+    """
+    record = card.model_dump(mode="json")
+    if revision.difficulty is not None:
+        record["difficulty_tag"] = revision.difficulty.value
+    if revision.domains:
+        record["domain_tags"] = list(revision.domains)
+    if revision.routing is not None:
+        record["routing_conditions"] = list(revision.routing)
+    if revision.payload and revision.payload.strip() != card.rule:
+        kept = {"source", "supporting_problems", "epoch_introduced"}
+        record["payload"] = with_examples(revision.payload, card.examples)
+        record["helpfulness_score"] = 0.0
+        record["provenance"] = card.provenance.model_dump(
+            mode="json", include=kept
+        )
+    return card_of(record)
+
+
+def read_revisions(
+    reply: str, domain: DomainCards, screen: Screen
+) -> Reading[Revision]:
+    """Return the revisions of a reply. A change that changes nothing is a KEEP."""
+    cards = {card.card_id: card for card in domain.cards}
+
+    def make(block: Block) -> Revision | CardRefusal:
+        name = block.fields["id"]
+        if name not in cards:
+            raise ValueError(
+                "no card of this id is in the request; only those can be revised"
+            )
+        card = cards[name]
+        revision = _parse_revision(block)
+        if revision.action is Action.KEEP:
+            return revision
+        if revision.action is Action.DEPRECATE:
+            _, lift = domain.impact.of(card)
+            harms = lift is not None and lift.high < 0
+            if card.status is Status.VALIDATED and not harms:
+                raise ValueError(
+                    "the card has a validated lift, and was not measured to harm"
+                )
+            return revision
+        after = revised_card(card, revision)
+        if after == card:
+            return revision.model_copy(update={"action": Action.KEEP})
+        return screen(after) or revision
+
+    return read_each(reply, REVISION, make)
+
+
+def _parse_revision(block: Block) -> Revision:
+    fields = block.fields
+    given: dict[str, object] = {
+        "action": fields["action"].strip(" .`*").upper(),
+        "card_id": fields["id"],
+        "reason": one_line(fields["reason"], REASON_CHARS),
+        "payload": block.text,
+    }
+    routing = fields.get("routing", "")
+    if routing:
+        clauses = filter(None, map(str.strip, routing.split(";")))
+        given["routing"] = () if routing.lower() == "none" else tuple(clauses)
+    if fields.get("difficulty"):
+        given["difficulty"] = fields["difficulty"].lower()
+    domains = fields.get("domains", "").replace(",", " ").split()
+    return Revision.model_validate({**given, "domains": tuple(domains)})
+
+
+def _format_domain(of: DomainCards, epoch: int) -> str:
+    """Return the cards with their figures, then the problems still wrong."""
+    where = "every domain" if of.domain == UNIVERSAL else neutral(of.domain)
+    parts = [f"Domain: {where}\nThis epoch: {epoch}\nCards: {len(of.cards)}"]
+    for card in of.cards:
+        parts.append(_format_card(card, of.impact))
+    parts.append(_format_failures("Problems still wrong", of.failed))
+    return "\n\n".join(parts)
+
+
+def _format_card(card: Card, impact: Impact) -> str:
+    fire, lift = impact.of(card)
+    introduced = f"introduced in epoch {card.provenance.epoch_introduced}"
+    head = (
+        f"id: {card.card_id}",
+        f"difficulty: {card.difficulty_tag.value}",
+        f"domains: {' '.join(card.domain_tags)}",
+        f"routing: {'; '.join(card.routing_conditions) or 'none'}",
+        f"status: {card.status.value}, {introduced}",
+        f"payload:\n{card.payload}",
+    )
+    fired = "Fired: never."
+    measured = "Lift: not measured."
+    if fire:
+        tiers = ", ".join(f"{tier} {n}" for tier, n in fire.tiers.items())
+        fired = (
+            f"Fired: n_shown {fire.n_shown}, shown_correct {fire.shown_correct}, "
+            f"shown_wrong {fire.shown_wrong} ({tiers}). "
+            f"Problems: {_format_labels(fire.problems)}."
+        )
+    if lift:
+        low = f"{100 * lift.low:+.1f}"
+        high = f"{100 * lift.high:+.1f}"
+        measured = (
+            f"Lift: {100 * lift.effect:+.1f} points [{low}, {high}] of right attempts, "
+            f"{lift.shown} with the card, {lift.hidden} without, {lift.problems} "
+            "problems."
+        )
+    return "\n".join((fenced("card", "\n".join(head)), fired, measured))
+
+
+def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
+    """Return problems that no tier delivered, the first ones in full."""
+    parts = [f"# {title}: {len(failed)}"]
+    for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
+        label = f", {_format_labels((failure.problem.name,))}"
+        problem = format_problem(
+            number, failure.problem, PROBLEM_CHARS, label, "none"
+        )
+        lines = [problem, failure.outcome]
+        for attempt in failure.attempts[:MOST_ATTEMPTS]:
+            answer = quoted_line(attempt.answer or "none")
+            tail = attempt.tail[-TAIL_CHARS:] or "(no text)"
+            lines.append(
+                f"Wrong attempt at {attempt.tier.value}, answer {answer}. "
+                f"It ends:\n{fenced('attempt', tail)}"
+            )
+        parts.append("\n".join(lines))
+    if len(failed) > MOST_PROBLEMS:
+        parts.append(f"And {len(failed) - MOST_PROBLEMS} more.")
+    return "\n\n".join(parts)
+
+
+def _format_last_try(last: LastTry) -> str:
+    """Return the last revisions, the texts that were tried, and the rerun's result."""
+    found = last.comparison
+    lines = ["# Your last revisions"]
+    for revision in last.revisions.revisions:
+        reason = neutral(revision.reason)
+        lines.append(f"- {revision.card_id}: {revision.action.value}. {reason}")
+        if revision.payload:
+            lines.append(f"It was tried as:\n{neutral(revision.payload)}")
+    for refused in last.revisions.refused:
+        name = neutral(refused.card_id)
+        lines.append(f"- {name}: not made. {neutral(refused.reason)}")
+    lines += [
+        "",
+        "# The rerun",
+        f"Solves compared: {found.n}. Lift: {100 * found.lift:+.1f} points.",
+        f"Right only with your revisions: {_format_labels(found.gained)}.",
+        f"Wrong only with your revisions: {_format_labels(found.lost)}.",
+        f"Not committed: {neutral(found.reason)}.",
+    ]
+    return "\n".join(lines)
+
+
+def _format_labels(names: Sequence[str]) -> str:
+    shown = [neutral(one_line(name, 60)) for name in names[:MOST_LABELS]]
+    if len(names) > MOST_LABELS:
+        shown.append(f"{len(names) - MOST_LABELS} more")
+    return ", ".join(shown) or "none"
