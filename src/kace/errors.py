@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
 from urllib.parse import quote, unquote, urlsplit
 
 
@@ -47,21 +46,20 @@ class BudgetExceeded(KaceError):
 
 
 class Outstanding(KaceError):
-    """Requests lie in an exchange folder without a reply. The same command resumes once the replies are there."""
+    """Requests lie in an exchange folder without a reply.
+
+    The same command resumes once the replies are there.
+    """
 
     exit_code = 0
 
     def __init__(self, requests: tuple[str, ...]) -> None:
-        self.requests = (
-            requests  # paths of the request files, each once and in order
-        )
-        what = f"1 request without a reply: {requests[0]}"
-        if len(requests) > 1:
-            what = f"{len(requests)} requests without a reply: {requests[0]} and {len(requests) - 1} more"
-        super().__init__(
-            what,
-            fix="write each reply into the file that its request names, then run the same command",
-        )
+        self.requests = requests  # paths of the request files
+        what = f"{len(requests)} without a reply, the first is {requests[0]}"
+        if len(requests) == 1:
+            what = f"1 request without a reply: {requests[0]}"
+        fix = "write each reply into the file that its request names, then run the same command"
+        super().__init__(what, fix=fix)
 
 
 class Submitted(KaceError):
@@ -71,7 +69,9 @@ class Submitted(KaceError):
 
 
 MARK = "[redacted]"
-MIN_SECRET = 8  # shorter values ("none", "EMPTY", "ollama") are placeholders: blotting them out would hide plain text
+# Shorter values ("none", "EMPTY", "ollama") are placeholders, and would blot out plain
+# text.
+MIN_SECRET = 8
 
 _SHAPES = (
     # Credentials in a URL. Anchored on the literal `://` and bounded, so that no text is scanned twice.
@@ -93,22 +93,18 @@ _known: dict[str, None] = {}
 
 
 def keep_secret(value: str | None) -> None:
-    """Make sure that `value` never leaves through `redact`, in any spelling a server may echo."""
+    """Let `redact` remove a value from now on, in any spelling a server may echo."""
     if not value or len(value) < MIN_SECRET:
         return
     encoded = base64.b64encode(value.encode()).decode().rstrip("=")
-    for form in (
-        value,
-        quote(value, safe=""),
-        unquote(value),
-        encoded,
-        value.replace("/", r"\/"),
-    ):
+    quoted = quote(value, safe="")
+    escaped = value.replace("/", r"\/")
+    for form in (value, quoted, unquote(value), encoded, escaped):
         _known[form] = None
 
 
 def credentials(url: str) -> tuple[str, str] | None:
-    """The name and the password in an address, kept secret from now on."""
+    """Return the name and the password in an address, kept secret from now on."""
     parts = urlsplit(url.strip())
     if parts.username is None:
         return None
@@ -120,51 +116,51 @@ def credentials(url: str) -> tuple[str, str] | None:
 
 
 def redact(text: str) -> str:
-    """The text without known secrets and without anything shaped like one. Redacting twice changes nothing."""
-    shaped = (
-        found.span("secret")
-        for pattern in _PATTERNS
-        for found in pattern.finditer(text)
-    )
-    return _blotted(text, [*_told(text), *shaped])
+    """Return a text without known secrets and without anything shaped like one."""
+    places = _find_known(text)
+    for pattern in _PATTERNS:
+        for found in pattern.finditer(text):
+            places.append(found.span("secret"))
+    return _blot(text, places)
 
 
 def without_secrets(text: str) -> str:
-    """The text without known secrets, and otherwise as it is: for what a model says, which may look like anything."""
-    return _blotted(text, _told(text))
+    """Return a text without known secrets: for replies, which may look like anything."""
+    return _blot(text, _find_known(text))
 
 
-def _told(text: str) -> Iterator[tuple[int, int]]:
-    """Where known secrets stand."""
+def _find_known(text: str) -> list[tuple[int, int]]:
+    places = []
     for secret in _known:
         at = text.find(secret)
         while at >= 0:
-            yield at, at + len(secret)
+            places.append((at, at + len(secret)))
             at = text.find(secret, at + 1)
+    return places
 
 
-def _blotted(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """The text with a mark for each place. Those that overlap have one: no end of a longer secret is left standing."""
-    kept = list[str]()
+def _blot(text: str, places: list[tuple[int, int]]) -> str:
+    """Replace each place by a mark; overlapping ones by a single mark."""
+    if not places:
+        return text
+    kept = ""
     end = 0
     for first, last in sorted(places):
         if first >= end:
-            kept += [text[end:first], MARK]
+            kept += text[end:first] + MARK
         end = max(end, last)
-    return "".join([*kept, text[end:]])
+    return kept + text[end:]
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Someone else's words, fit for an error: redacted, one printable line, cut to `limit`."""
-    text = redact(
-        text[: 64 * limit]
-    )  # before cutting to size, or half a key could slip through
+    """Return foreign text fit for an error: redacted, one printable line, cut."""
+    text = redact(text[: 64 * limit])  # before the cut, which may halve a key
     line = " ".join(_UNPRINTABLE.sub(" ", text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def public_url(url: str) -> str:
-    """A URL without user, password, query and fragment: what may be shown and may name a server in a cache."""
+    """Return a URL without user, password, query and fragment."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")

@@ -1,7 +1,8 @@
-"""Files inside the folders we work in: plain files only, and writes that survive a kill.
+"""Plain files only, and writes that survive a kill.
 
-Whoever made a folder may have put a link, a pipe or an endless line where a file of ours should be. All readers and
-writers open through `opened`, which follows no link and never waits, and read lines and files up to a limit.
+A folder may hold a link, a pipe or an endless line in place of one of our files. All
+readers and writers open through `opened`, which follows no link and never waits, and
+read lines and files up to a limit.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ import sysconfig
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from kace.errors import DataError, KaceError
 
-MAX_BYTES = 64_000_000  # of a line, and of a file that is read whole, unless its reader says otherwise
+MAX_BYTES = 64_000_000  # of a line, and of a file that is read whole
 _LINK = "a link, and links inside a folder are not followed"
 _UNSYNCED = frozenset(
     {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
@@ -42,7 +42,7 @@ class Unreadable(DataError, OSError):
         reason: str,
         fix: str = "put the file itself there, or remove it",
     ) -> Unreadable:
-        """The error of a file; `reason` continues a sentence about it."""
+        """Return the error of a file; `reason` continues a sentence about it."""
         error = cls(f"{place}: {reason}", fix=fix)
         error.strerror = reason
         return error
@@ -51,14 +51,13 @@ class Unreadable(DataError, OSError):
 def opened(
     path: Path | str, flags: int = os.O_RDONLY, *, folder: int | None = None
 ) -> int:
-    """A descriptor of a plain file, its name taken from `folder` if given. Anything else is `Unreadable` at once."""
+    """Open a plain file and return its descriptor. Anything else is `Unreadable`.
+
+    The name is taken from the open folder if one is given.
+    """
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        fd = os.open(
-            path,
-            flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-            0o644,
-            dir_fd=folder,
-        )
+        fd = os.open(path, flags, 0o644, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise Unreadable.at(path, _LINK) from None
@@ -66,27 +65,24 @@ def opened(
             raise Unreadable.at(path, "no plain file") from None
         raise
     found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and (
-        found.st_nlink < 2 or not flags & os.O_APPEND
-    ):
-        return fd
-    os.close(fd)
-    if stat.S_ISREG(found.st_mode):
-        raise Unreadable.at(
-            path,
-            "it has another name elsewhere (a hard link)",
-            "replace it by a copy of itself",
-        )
-    raise Unreadable.at(path, "no plain file")
+    reason = ""
+    if not stat.S_ISREG(found.st_mode):
+        reason = "no plain file"
+    elif found.st_nlink > 1 and flags & os.O_APPEND:
+        reason = "it has another name elsewhere (a hard link)"
+    if reason:
+        os.close(fd)
+        raise Unreadable.at(path, reason)
+    return fd
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """A plain file, to read."""
+    """Open a plain file for reading."""
     return os.fdopen(opened(path), "rb")
 
 
 def read_plain(path: Path, most: int = MAX_BYTES) -> bytes:
-    """All of a plain file of at most so many bytes."""
+    """Return the content of a plain file of at most so many bytes."""
     with open_plain(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -97,43 +93,36 @@ def read_plain(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def inside(folder: Path, *names: str) -> Path:
-    """A folder in a folder, of which any may be missing but none a link, save the first."""
+    """Return a folder in a folder. Raises `Unreadable` if it is a link."""
     for name in names:
-        if (folder := folder / name).is_symlink():
-            raise Unreadable.at(
-                folder, _LINK, "put the folder itself there, or remove it"
-            )
+        folder = folder / name
+        if folder.is_symlink():
+            fix = "put the folder itself there, or remove it"
+            raise Unreadable.at(folder, _LINK, fix)
     return folder
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Replace a file so that a reader, or a crash, sees the old content or the new and nothing between."""
+    """Replace a file so that a reader, or a crash, sees the old content or the new."""
     temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temp.open("xb") as file:
-            file.write(
-                content.encode() if isinstance(content, str) else content
-            )
-            file.flush()
-            sync(file.fileno())
-        temp.replace(path)
-    except (
-        BaseException
-    ) as error:  # Ctrl-C too: no litter, and the old file untouched
-        with contextlib.suppress(OSError):
-            temp.unlink()
-        raise (
-            cannot_write(path, error) if isinstance(error, OSError) else error
-        ) from None
-    try:
-        directory = os.open(path.parent, os.O_RDONLY)
         try:
-            sync(directory)
+            with temp.open("xb") as file:
+                file.write(data)
+                file.flush()
+                sync(file.fileno())
+            temp.replace(path)
         finally:
-            os.close(directory)
-    except PermissionError:  # a folder that may be written and not read
-        pass
+            temp.unlink(missing_ok=True)
+        # A folder that may be written and not read cannot be synced.
+        with contextlib.suppress(PermissionError):
+            directory = os.open(path.parent, os.O_RDONLY)
+            try:
+                sync(directory)
+            finally:
+                os.close(directory)
     except OSError as error:
         raise cannot_write(path, error) from None
 
@@ -177,7 +166,7 @@ class LineLog:
         sync(self._fd)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the log, also those just appended."""
+        """Return bytes of the log, also those just appended."""
         return os.pread(self._fd, length, offset)
 
     def close(self) -> None:
@@ -197,34 +186,32 @@ class LineLog:
 def whole_lines(
     path: Path, start: int = 0, most: int = MAX_BYTES
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Line number, offset and content of each complete line from an offset on, numbered from there. Reads `.gz` too."""
+    """Yield number, offset and content of each complete line from an offset on.
+
+    Lines are numbered from there. Reads `.gz` too.
+    """
     offset = start
-    number = 0
-    try:
-        with (
-            open_plain(path) as raw,
-            gzip.open(raw) if path.suffix == ".gz" else raw as file,
-        ):
+    number = 1
+    with (
+        open_plain(path) as raw,
+        gzip.open(raw) if path.suffix == ".gz" else raw as file,
+    ):
+        try:
             file.seek(start)
-            for number, line in enumerate(
-                iter(partial(file.readline, most + 1), b""), start=1
-            ):
+            while (line := file.readline(most + 1)).endswith(b"\n"):
                 if len(line) > most:
-                    what = f"the line is longer than {most:,} bytes"
-                    raise Unreadable.at(
-                        f"{path}:{number}",
-                        what,
-                        "cut it out: kace writes no such line",
-                    )
-                if not line.endswith(b"\n"):
-                    return
+                    break
                 yield number, offset, line[:-1]
                 offset += len(line)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        reason = f"cannot be unpacked any further ({str(error).lower()})"
-        raise Unreadable.at(
-            f"{path}:{number + 1}", reason, "copy the file again"
-        ) from None
+                number += 1
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            reason = f"cannot be unpacked any further ({str(error).lower()})"
+            fix = "copy the file again"
+            raise Unreadable.at(f"{path}:{number}", reason, fix) from None
+    if len(line) > most:
+        what = f"the line is longer than {most:,} bytes"
+        fix = "cut it out: kace writes no such line"
+        raise Unreadable.at(f"{path}:{number}", what, fix)
 
 
 def cut_torn_tail(fd: int) -> int:
@@ -243,41 +230,30 @@ def cut_torn_tail(fd: int) -> int:
 
 
 def lock_folder(folder: Path, seconds: float = 0.0) -> int:
-    """Take a folder's lock, waiting so long for it. Closing the descriptor, or dying, releases it."""
+    """Take a folder's lock, waiting so long for it.
+
+    Closing the descriptor, or dying, releases it.
+    """
     deadline = time.monotonic() + seconds
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = opened(folder / "lock", os.O_RDWR | os.O_CREAT)
-        try:
-            while not _locked(lock):
-                if time.monotonic() >= deadline:
-                    held = f"has been locked by another process for {seconds:.0f} s"
-                    end = "end it"
-                    if not seconds:
-                        held = "is being written by another process"
-                        end = "choose another folder"
-                    raise KaceError(
-                        f"{folder} {held}", fix=f"wait for it, or {end}"
-                    )
-                time.sleep(0.002)
-            return lock
-        except BaseException:
-            os.close(lock)
-            raise
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            if time.monotonic() >= deadline:
+                os.close(lock)
+                what = f"{folder} is being written by another process"
+                fix = "wait for it, or choose another folder"
+                raise KaceError(what, fix=fix)
+            time.sleep(0.002)
     except OSError as error:  # a file system without locks, too
         raise cannot_write(folder / "lock", error) from None
 
 
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def cannot_write(path: Path, error: OSError) -> KaceError:
-    """The error of a failed write."""
+    """Return the error of a failed write."""
     if isinstance(error, KaceError):
         return error
     reason = (error.strerror or str(error)).lower()

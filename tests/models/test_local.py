@@ -163,19 +163,6 @@ def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
 
 
 @model_test
-def test_a_reply_that_ends_by_itself_is_a_stop(cache: Path):
-    async def work(model: LocalModel) -> None:
-        reply = await model.complete(ask("Say hello.", temperature=0, max_tokens=400))
-        assert reply.finish is Finish.STOP and 0 < reply.usage.output < 400
-        assert reply.text and "<|" not in reply.text
-
-    using(cache, work)
-
-
-ODD = ("geometry", "mixed: a, b", 'say "no"', "back\\slash", "two\nlines", "naïve [x] | (y)*", "😀")
-
-
-@model_test
 def test_a_reply_held_to_choices_is_always_one_of_them(cache: Path):
     async def work(model: LocalModel) -> None:
         texts = ("Tell me about cats.", "Say hello.", "Which animal barks?")
@@ -219,27 +206,6 @@ def test_cancelling_an_attempt_frees_its_slot_while_it_reads_and_while_it_writes
         assert (await model.complete(ask("Say hello."))).text
 
     using(cache, work, EngineSettings(slots=1))
-
-
-@model_test
-def test_the_event_loop_runs_on_while_the_model_loads_and_decodes(cache: Path):
-    async def work(model: LocalModel) -> None:
-        turns = 0
-
-        async def spin() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0.01)
-                turns += 1
-
-        spinner = asyncio.create_task(spin())
-        await model.count_tokens("dogs")
-        while_loading = turns
-        await model.complete(ask("Tell me about dogs.", max_tokens=60))
-        spinner.cancel()
-        assert while_loading > 5 and turns - while_loading > 5
-
-    using(cache, work)
 
 
 @model_test

@@ -15,11 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kace import download
-from kace.download import fetch_from_hub
 from kace.errors import DataError, KaceError, UsageError
 from kace.models import local
-from kace.models.local import CATALOG, Weights, find_weights, is_present, locate, pull, sha256_of
+from kace.models.local import CATALOG, Weights, find_weights, is_present, locate, pull
 from tests.disk import no_file_grows_past
 
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000
@@ -174,14 +172,6 @@ def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool
     assert "bytes=" in hub.seen[1]
 
 
-def test_a_small_file_begins_anew_where_a_server_sends_no_parts(tmp_path: Path):
-    target = tmp_path / "part"
-    target.write_bytes(b"0123456")
-    with serving(Hub(b"0123456789", ranges=False)) as hub:
-        fetch_from_hub("someone/tiny", "file", target, hub=hub.url, most=10)
-    assert target.read_bytes() == b"0123456789"
-
-
 def test_the_mirror_is_used_when_the_hub_does_not_answer(tmp_path: Path, no_hub: str, mirror: Path):
     steps: list[str] = []
     path = pull(WEIGHTS, cache=tmp_path / "cache", hub=no_hub, on_progress=lambda step, done: steps.append(step))
@@ -237,16 +227,6 @@ def test_a_file_changed_after_it_was_verified_is_hashed_again(tmp_path: Path):
     assert is_present(WEIGHTS, tmp_path) and path.read_bytes() == CONTENT
 
 
-def test_a_broken_note_of_a_verified_file_only_costs_a_hash(tmp_path: Path):
-    path = tmp_path / "any.gguf"
-    path.write_bytes(CONTENT)
-    sha256_of(path, tmp_path)
-    (note,) = (tmp_path / "verified").iterdir()
-    for text in ("", "[]", "{}", '{"stamp": 1, "sha256": 2}'):
-        note.write_text(text)
-        assert sha256_of(path, tmp_path) == WEIGHTS.sha256
-
-
 def test_two_pulls_of_one_file_take_turns(tmp_path: Path):
     done: list[Path] = []
 
@@ -283,7 +263,3 @@ def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path):
     for name, reason in (("text", "not a GGUF"), ("empty", "empty"), ("absent", "no such file")):
         with pytest.raises(DataError, match=f"{name}.gguf: .*{reason}"):
             locate(str(tmp_path / f"{name}.gguf"), tmp_path)
-
-
-def test_the_connection_to_the_hub_is_given_up_quickly():
-    assert download.CONNECT_SECONDS <= 5

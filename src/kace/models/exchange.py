@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from kace.errors import DataError, Outstanding, one_line
@@ -45,12 +44,8 @@ class Exchange:
         name = request_name(request)
         question = self.folder / f"{name}.request.md"
         answer = self.folder / f"{name}.reply.md"
-        page = _page(request, answer.name)
-        written = None
-        with suppress(OSError):
-            written = read_plain(question)
-        if written != page.encode():  # else it keeps its date
-            write_atomic(question, page)
+        if not question.exists():  # else it keeps its date
+            write_atomic(question, _page(request, answer.name))
         text = await _read_settled(answer)
         if text is None:
             if not self.wait:
@@ -100,7 +95,6 @@ def _page(request: Request, reply: str) -> str:
 
 async def _read_settled(path: Path) -> str | None:
     """Return the text of a file that no longer changes, `None` until it has one."""
-    reason = ""
     try:
         before = None
         while True:
@@ -113,12 +107,10 @@ async def _read_settled(path: Path) -> str | None:
             before = now
             await asyncio.sleep(SETTLED)
         text = read_plain(path, MAX_REPLY).decode("utf-8-sig")
-        return text if text.strip() else None
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        reason = f"not UTF-8 text (byte {error.start})"
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-    fix = "write the reply there as plain UTF-8 text"
-    raise DataError(one_line(f"{path}: {reason}"), fix=fix)
+        what = f"{path}: not UTF-8 text (byte {error.start})"
+        fix = "write the reply there as plain UTF-8 text"
+        raise DataError(one_line(what), fix=fix) from None
+    return text if text.strip() else None

@@ -32,9 +32,19 @@ class Facts(NamedTuple):
 class CallResult(NamedTuple):
     """A reply, or the parts of the error that a worker had instead."""
 
-    reply: Reply | None = None
+    reply: Reply | None
     error: type[Exception] | None = None
     state: dict[str, Any] | None = None
+
+    def unwrap(self) -> Reply:
+        """Return the reply, or raise the error as it was raised at the worker."""
+        if self.reply is not None:
+            return self.reply
+        assert self.error is not None
+        state = self.state or {}
+        error = self.error.__new__(self.error, state.get("message"))
+        error.__dict__.update(state)
+        raise error
 
 
 class RayWorker:
@@ -49,7 +59,7 @@ class RayWorker:
         try:
             model = self._open()
         except KaceError as error:
-            return _failed(error)
+            return CallResult(None, type(error), dict(error.__dict__))
         return Facts(version("kace"), model.name, model.identity)
 
     async def complete(self, request: Request) -> CallResult:
@@ -57,7 +67,7 @@ class RayWorker:
         try:
             return CallResult(await self._open().complete(request))
         except (ModelError, KaceError) as error:
-            return _failed(error)
+            return CallResult(None, type(error), dict(error.__dict__))
 
     def _open(self) -> ChatModel:
         from kace.models import open_unlimited
@@ -65,19 +75,6 @@ class RayWorker:
         if self._model is None:
             self._model = open_unlimited(self._config)
         return self._model
-
-
-def _failed(error: Exception) -> CallResult:
-    return CallResult(error=type(error), state=dict(error.__dict__))
-
-
-def _raise(answer: CallResult) -> None:
-    """Raise the error of a worker as it was raised there."""
-    if answer.error is not None:
-        state = answer.state or {}
-        error = answer.error.__new__(answer.error, state.get("message"))
-        error.__dict__.update(state)
-        raise error
 
 
 class RayServer:
@@ -95,16 +92,14 @@ class RayServer:
         """Answer one request on the worker."""
         reference = self._actor.complete.remote(request)
         try:
-            answer: CallResult = await reference
+            result: CallResult = await reference
         except asyncio.CancelledError:
             self._ray.cancel(reference)
             raise
         except self._ray.exceptions.RayError as error:
             what = one_line(f"a Ray worker was lost: {error}")
             raise Transient(what) from None
-        _raise(answer)
-        assert answer.reply is not None
-        return answer.reply
+        return result.unwrap()
 
     async def aclose(self) -> None:
         """End the worker."""
@@ -118,33 +113,28 @@ def open_servers(config: Config) -> list[RayServer]:
     """
     ray = connect(config)
     most = config.ray_workers or int(ray.cluster_resources().get("CPU", 0))
-    if not most:
-        raise KaceError(
-            "no node of the Ray cluster has a free CPU", fix="add nodes"
-        )
     options = {"num_cpus": 1, "max_concurrency": 1000, "max_restarts": -1}
     remote = ray.remote(**options)(RayWorker)
     bare = config.model_copy(update={"ray": None})
     actors = [remote.remote(bare) for _ in range(most)]
     starting = {actor.describe.remote(): actor for actor in actors}
-    # One that is up is enough; the others get a moment more.
-    ray.wait(list(starting), num_returns=1, timeout=START_SECONDS)
-    up, _ = ray.wait(list(starting), num_returns=most, timeout=10)
+    up = []
+    if starting:
+        # One that is up is enough; the others get a moment more.
+        ray.wait(list(starting), num_returns=1, timeout=START_SECONDS)
+        up, _ = ray.wait(list(starting), num_returns=most, timeout=10)
     servers = []
     for number, reference in enumerate(up):
         try:
             facts = ray.get(reference)
         except ray.exceptions.RayError as error:
-            what = one_line(f"a Ray worker did not start: {error}")
-            fix = f"install kace {version('kace')} on every node"
-            raise KaceError(what, fix=fix) from None
+            facts = Facts(one_line(f"no kace that starts: {error}"), "", "")
         if isinstance(facts, CallResult):
-            _raise(facts)
+            facts.unwrap()
         if facts.kace != version("kace"):
-            what = f"a Ray worker has kace {facts.kace}"
-            raise KaceError(
-                what, fix=f"install kace {version('kace')} on every node"
-            )
+            what = f"a Ray worker has {facts.kace}"
+            fix = f"install kace {version('kace')} on every node"
+            raise KaceError(what, fix=fix)
         servers.append(RayServer(ray, starting[reference], number, facts))
     if not servers:
         what = f"no Ray worker came up in {START_SECONDS:.0f} s"
@@ -169,19 +159,20 @@ def connect(config: Config) -> Any:
         raise UsageError("--ray needs Ray", fix=fix) from None
     if ray.is_initialized():
         return ray
+    address = config.ray or "auto"
     try:
-        host, colon, port = (config.ray or "").rpartition(":")
+        host, colon, port = address.rpartition(":")
         if colon and "/" not in host:  # Ray itself tries for minutes
             socket.create_connection((host, int(port)), timeout=10).close()
         level = logging.ERROR
-        ray.init(address=config.ray, log_to_driver=False, logging_level=level)
+        ray.init(address=address, log_to_driver=False, logging_level=level)
     except (
         OSError,
         ValueError,
         RuntimeError,
         ray.exceptions.RayError,
     ) as error:
-        what = one_line(f"no Ray cluster at '{config.ray}': {error}")
+        what = one_line(f"no Ray cluster at '{address}': {error}")
         fix = "start one with ray start --head, or give its address: --ray HOST:6379"
         raise KaceError(what, fix=fix) from None
     return ray
