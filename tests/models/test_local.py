@@ -162,6 +162,9 @@ def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
     using(cache, work, EngineSettings(slots=1))
 
 
+ODD = ("geometry", "mixed: a, b", 'say "no"', "back\\slash", "two\nlines", "naïve [x] | (y)*", "😀")
+
+
 @model_test
 def test_a_reply_held_to_choices_is_always_one_of_them(cache: Path):
     async def work(model: LocalModel) -> None:
