@@ -9,7 +9,6 @@ import gc
 import json
 import os
 import sys
-from importlib import import_module
 from typing import Any
 
 from kace import cli
@@ -41,7 +40,7 @@ def become(request: dict[str, Any]) -> None:
 if __name__ == "__main__":
     for verbs in cli.VERBS.values():
         for verb in verbs:
-            import_module(f"kace.cli.{verb}")
+            cli.app.get_command(None, verb)
     gc.freeze()
     if request := serve():
         become(request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cli.terminal import CONTROLS, escaped, plain, run_async
+from kace.cli.terminal import CONTROLS, escaped, plain
 from tests.command import run_kace
 
 HIDDEN = [
@@ -35,15 +34,12 @@ def test_ids_are_escaped_in_json_and_read_back_the_same(tmp_path: Path):
     labels = [f"p{hidden}q é" for hidden in HIDDEN]
     rows = [json.dumps({"id": label, "problem": f"What is {n} + 1?", "answer": "1"}) for n, label in enumerate(labels)]
     (tmp_path / "p.jsonl").write_text("\n".join(rows) + "\n")
-    (tmp_path / "again.jsonl").write_text("\n".join(rows) + "\n")
     solved = run_kace(tmp_path, "solve", "--file", "p.jsonl", *MODEL, "--json")
-    doubled = run_kace(tmp_path, "data", "check", "p.jsonl", "again.jsonl", "--json")
     told = run_kace(tmp_path, "solve", "--file", "p.jsonl", *MODEL)
-    for done in (solved, doubled, told):
+    for done in (solved, told):
         assert CONTROLS.search(done.stdout + done.stderr) is None, done
     assert sorted(json.loads(line)["label"] for line in solved.stdout.splitlines()) == sorted(labels)
     assert "é" in solved.stdout
-    assert doubled.returncode == 1 and len(doubled.stdout.splitlines()) == len(labels)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
@@ -78,24 +74,3 @@ def test_a_second_signal_ends_at_once_and_without_a_traceback(tmp_path: Path, nu
     assert len(errors.splitlines()) == 1, errors
     assert process.returncode in (130, -signal.SIGTERM)  # once all is told, the next one may end it
     assert (tmp_path / "run" / "traces.jsonl").read_text().endswith("}\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_program_that_goes_on_after_an_interrupted_command_has_its_signals_back(number: signal.Signals):
-    async def work() -> None:
-        os.kill(os.getpid(), number)
-        await asyncio.sleep(600)
-
-    def ours(*_: object) -> None: ...
-
-    before = {each: signal.signal(each, ours) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with pytest.raises(SystemExit) as ended:
-            run_async(work(), resumable=False)
-        assert ended.value.code == 130
-        assert [signal.getsignal(each) for each in before] == [ours, ours]
-        run_async(asyncio.sleep(0), resumable=False)  # nor does one that was not interrupted change them
-        assert [signal.getsignal(each) for each in before] == [ours, ours]
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -67,31 +67,6 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
     assert {path.name: path.read_bytes() for path in (tmp_path / "first" / "calls").iterdir()} == kept
 
 
-def test_the_harm_of_a_tree_is_told_against_the_run_whose_calls_it_reuses(kace: Kace, tmp_path: Path):
-    domain = Domain(name="weaving", description="Weaving.", share=1.0)
-    cards = [card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving")]
-    TreeStore.create(tmp_path / "tree", [domain], cards)
-    settings = ("--data", "p.jsonl", *DICE, "--seeds", "1")
-    bare = kace("eval", "--system", "tiered", *settings, "--out", "tiered").stdout
-    assert "\ncards " not in bare, "the ladder alone has none to show"
-    arguments = ("eval", "--system", "kace", "--tree", "tree", *settings)
-    alone = kace(*arguments, "--out", "alone", "--json")
-    told = json.loads(alone.stdout)
-    assert told["shown"] > 0 and told["shown"] == sum(
-        any(r["cards"] for r in row["recalls"]) for row in rows(tmp_path / "alone")
-    )
-    assert told["harm"] is None
-    done = kace(*arguments, "--reuse", "tiered", "--out", "kace")
-    assert done.returncode == 0, done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("cards")]
-    assert line.startswith(f"cards        shown on {told['shown']} solve") and line.endswith(", against tiered")
-    assert "harm rate" in line
-    assert (
-        json.loads(kace(*arguments, "--reuse", "tiered", "--out", "kace", "--json").stdout)["harm"]["shown"]
-        == told["shown"]
-    )
-
-
 def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace: Kace, tmp_path: Path):
     domain = Domain(name="weaving", description="Weaving.", share=1.0)
     TreeStore.create(
@@ -157,19 +132,6 @@ def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
     reported = kace("report", "runs/single", "runs/tiered", "--out", "page")
     assert reported.returncode == 0, reported.stderr
     assert list((tmp_path / "page").glob("*.html"))
-
-
-def test_the_transfer_matrix_holds_every_tree_against_the_ladder_alone(kace: Kace, tmp_path: Path):
-    for tree in ("one", "two"):
-        assert kace("tree", "init", tree, "starter").returncode == 0
-    arguments = ("eval", "--tree", "one", "--tree", "two", "--data", "p.jsonl", "--seeds", "1", "--limit", "4")
-    models = ("--model", "scripted/dice?sides=40", "--model", "scripted/steady")
-    done = kace(*arguments, *models, "--json")
-    assert done.returncode == 0, done.stderr
-    matrix = json.loads(done.stdout)
-    assert [row["model"] for row in matrix] == ["scripted/dice?sides=40", "scripted/steady"]
-    assert all(set(row["trees"]) == {"one", "two"} for row in matrix)
-    assert kace(*arguments, *models).stdout.count("tiered: 4 problems, 4 solves") == 2
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")

@@ -63,7 +63,7 @@ def test_a_teacher_by_files_a_report_and_a_replay(kace: Kace, tmp_path: Path):
     page = (tmp_path / "tree" / "learn" / "report.html").read_text()
     assert "Content-Security-Policy" in page and "<script" not in page
     told = json.loads(kace("learn", "report", "tree", "--json").stdout)
-    assert told["epochs"]
+    assert told["runs"]
     again = kace(*TUNED, "--out", "again", "--model", "replay/tree/learn", "--teacher", "replay/tree/learn")
     assert again.returncode == 0, again.stderr
     assert TreeStore.open(tmp_path / "again").frozen_hash == digest

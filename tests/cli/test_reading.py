@@ -10,14 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
-from kace.cli import VERBS
+from kace.cli import VERBS, app
 from kace.problems import problem_rows
 from tests.command import environment, run_kace
 from tests.learning.world import problems
@@ -139,7 +138,7 @@ def verbs_with(option: str) -> Iterator[str]:
             yield from walk(f"{name} {inner}", each)
 
     for verb in (verb for verbs in VERBS.values() for verb in verbs):
-        yield from walk(verb, import_module(f"kace.cli.{verb}").command)
+        yield from walk(verb, app.get_command(None, verb))
 
 
 def test_whoever_stops_reading_json_ends_a_verb_quietly(place: Path):

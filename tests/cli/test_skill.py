@@ -12,7 +12,7 @@ import pytest
 
 from kace.cards.store import open_tree
 from kace.cli import app
-from kace.cli import mcp as verb
+from kace.cli import serve as verb
 from tests.command import run_kace
 
 SKILL = verb.SKILL.read_text(encoding="utf-8")

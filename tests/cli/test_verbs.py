@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from kace.cli import VERBS
+from kace.cli import VERBS, app
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of, tree_path
 from kace.models.cache import read_calls
@@ -233,5 +232,5 @@ def test_help_fits_one_screen_and_has_a_short_form(kace):
 
 def test_the_list_of_verbs_says_what_each_says_of_itself():
     for verb, told in ((verb, told) for verbs in VERBS.values() for verb, told in verbs.items()):
-        command = import_module(f"kace.cli.{verb}").command
+        command = app.get_command(None, verb)
         assert " ".join((command.help or "").split("\n\n")[0].split()) == told

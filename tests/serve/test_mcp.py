@@ -17,7 +17,7 @@ from kace.cards.card import Provenance, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import Add
 from kace.cli import app
-from kace.cli import mcp as verb
+from kace.cli import serve as verb
 from kace.errors import UsageError
 from tests.card_samples import card, small_tree
 from tests.command import run_kace

@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from kace.cli.options import setting_of
-from kace.cli.terminal import ends_process, note
+from kace.cli.terminal import note
 from kace.errors import KaceError, UsageError, redact
 
 VERBS = {
@@ -35,6 +35,8 @@ VERBS = {
         "doctor": "Check the model, its endpoint and key, and write access.",
     },
 }
+MODULES = {"mcp": "serve", "view": "serve"}
+"""Where verbs are that share a module."""
 
 
 class Verbs(click.Group):
@@ -50,7 +52,8 @@ class Verbs(click.Group):
         """Return a verb's command from its module."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"kace.cli.{cmd_name}").command
+        module = import_module(f"kace.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name, module.command)
         return command
 
     def format_commands(
@@ -90,7 +93,6 @@ def main() -> None:
             stream, io.TextIOWrapper
         ):  # a terminal without UTF-8 shows "?"
             stream.reconfigure(errors="replace")
-    ends_process.set(True)
     try:
         code = app(prog_name="kace", standalone_mode=False)
     except KaceError as error:

@@ -1,8 +1,11 @@
-"""`kace serve`: the ladder as an OpenAI-compatible endpoint."""
+"""The servers: `kace serve` answers programs, `kace mcp` agents, and `kace view` people."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -10,8 +13,14 @@ import click
 from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
-from kace.cli.terminal import note
-from kace.report.server import Bind, Closing, listening
+from kace.cli.terminal import note, run_async
+from kace.config import tree_path
+from kace.errors import UsageError
+from kace.files import write_atomic
+from kace.report.server import Bind, Closing, Hosts, listening
+from kace.report.workspace import Workspace
+
+SKILL = Path(__file__).with_name("SKILL.md")
 
 
 @click.command("serve")
@@ -61,7 +70,6 @@ def command(
     key = config.serve_key.get_secret_value() if config.serve_key else None
     # The port is opened first: the imports below take a while.
     with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:
-        from kace.report.server import Hosts
         from kace.serve.app import (
             RequestLimits,
             ServerOptions,
@@ -86,15 +94,111 @@ def command(
         )
 
         def print_address(url: str) -> None:
-            what = (
-                f"{config.model} and {config.tree}"
-                if config.tree
-                else config.model
-            )
+            what = config.model
+            if config.tree:
+                what += f" and {config.tree}"
             note(f"kace: {what} on {url}/v1 (Ctrl-C ends)")
-            if record:
-                note(f"kace: problems, solves and calls are kept in {record}")
 
         disable_full_collections()
         asyncio.run(run(server, opened, ready=print_address))
     note("kace: every request has ended")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@takes(*SOLVER, "tree", "profile", *CAPS)
+@click.option(
+    "--skill",
+    type=PATH,
+    metavar="DIR",
+    help="Write the skill into this folder of skills, and stop.",
+)
+def mcp(options: Options, paths: tuple[str, ...], skill: Path | None) -> None:
+    """Offer kace to agents: tools over stdio (MCP), or a skill.
+
+    PATH are trees and runs that clients may read, or folders of these. The tools are
+    solve, search_cards and explain_run. They write nothing, and read only --tree and
+    PATH. --max-calls and --max-usd hold for each solve.
+    """
+    if skill is not None:
+        place = skill / "kace" / SKILL.name
+        write_atomic(place, SKILL.read_bytes())
+        note(f"skill        {place}")
+        return
+    config = options.config()
+    if not (find_spec("mcp") and find_spec("starlette")):
+        raise UsageError(
+            "kace mcp needs more libraries", fix="pip install 'kace[mcp]'"
+        )
+    from kace.serve.app import RequestLimits, ServerOptions
+    from kace.serve.mcp import Tools, serve_stdio
+
+    limits = RequestLimits(max_calls=config.max_calls, max_usd=config.max_usd)
+    tree = open_tree(config.tree) if config.tree else None
+    readable = [tree_path(path) for path in paths]
+    if config.tree:
+        readable.append(config.tree)
+    tools = Tools(Workspace(readable) if readable else None, config)
+    server = ServerOptions(config, tree, limits)
+    run_async(serve_stdio(tools, server), resumable=False)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "--port",
+    default=8420,
+    type=click.IntRange(0, 65_535),
+    help="The port; 0 picks a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--export",
+    type=PATH,
+    metavar="DIR",
+    help="Write the pages as files that need no server, and stop.",
+)
+def view(
+    paths: tuple[str, ...], port: int, no_browser: bool, export: Path | None
+) -> None:
+    """Show trees, runs and learners in the browser.
+
+    PATH are trees, runs, exchange folders, or folders of these (default: runs, or the
+    current folder). Only this machine can see the pages; from another one, use an ssh
+    tunnel.
+    """
+    places = [tree_path(path) for path in paths]
+    if not places:
+        places = [Path("runs") if Path("runs").is_dir() else Path()]
+    workspace = Workspace(places, progress=_report_progress)
+    if export is None:
+        _serve_pages(workspace, port, browser=not no_browser)
+        return
+    from kace.report.export import export as write_pages
+
+    done = write_pages(workspace, export, on_progress=note)
+    note(f"export       {done.index} ({len(done.paths):,} pages)")
+
+
+def _report_progress(done: int, size: int) -> None:
+    note(f"kace: reading a run, {done / max(1, size):.0%}")
+
+
+def _serve_pages(workspace: Workspace, port: int, *, browser: bool) -> None:
+    from kace.report.server import create_app, serve
+
+    item = workspace.only()
+    path = f"/{item.kind}/{item.name}" if item else "/"
+
+    def report_address(address: str) -> None:
+        """Print the address, and open the browser beside the server."""
+        print(address + path, flush=True)
+        note("kace: Ctrl-C ends")
+        if browser:
+            page = (address + path,)
+            threading.Thread(
+                target=webbrowser.open, args=page, daemon=True
+            ).start()
+
+    with listening(Bind(port=port)) as opened:
+        asyncio.run(serve(create_app(workspace), opened, ready=report_address))

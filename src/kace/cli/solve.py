@@ -289,8 +289,8 @@ def explanation(solution: Solution) -> str:
     return "\n".join(lines)
 
 
-def metrics_lines(metrics: Metrics, harm: str = "") -> Iterator[str]:
-    """Yield the figures of a run, one per line; `harm` says what showing cards did."""
+def metrics_lines(metrics: Metrics) -> Iterator[str]:
+    """Yield the figures of a run, one per line."""
     m = metrics
     yield f"{m.name}: {m.problems} problems, {m.solves} solves, {m.model}"
     if m.accuracy is not None and m.wilson:
@@ -312,9 +312,7 @@ def metrics_lines(metrics: Metrics, harm: str = "") -> Iterator[str]:
     )
     tokens = f"{m.input:.0f} in ({m.cached:.0f} cached), {m.output:.0f} out"
     yield f"tokens       {tokens}, per solve"
-    if harm:
-        yield f"cards        {harm}"
-    elif m.shown or m.abstained:
+    if m.shown or m.abstained:
         shown = counted(m.shown, "solve")
         yield f"cards        shown on {shown}, abstained on {m.abstained:,}"
     if m.exits:

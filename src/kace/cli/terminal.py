@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
     from kace.problems import Problem
 
 T = TypeVar("T")
-SHOW_CURSOR = "\x1b[?25h"
 ENDING = (signal.SIGINT, signal.SIGTERM)
 YOUNG_COLLECTIONS = 1_500  # of garbage, before older objects are looked at
-ends_process: ContextVar[bool] = ContextVar("ends_process", default=False)
-"""Whether the process ends with the command. If not, as in a notebook, signal handlers are restored."""
 ESCAPES = re.compile(
     r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])"
 )
@@ -74,31 +70,18 @@ def note(line: str) -> None:
         print(plain(line), file=sys.stderr)
 
 
-def read_input(name: str, limit: int, parse: Callable[[bytes], T]) -> T:
-    """Read and parse a file, or standard input for `-`, of at most `limit` bytes."""
+def read_input(name: str, parse: Callable[[bytes], T]) -> T:
+    """Read and parse a file, or standard input for `-`."""
     where = "standard input" if name == "-" else name
     try:
         if name == "-":
-            data = (
-                sys.stdin.buffer.read(limit + 1)
-                if sys.stdin is not None
-                else b""
-            )
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(limit + 1)
+            return parse(sys.stdin.buffer.read())
+        return parse(Path(name).read_bytes())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DataError(
             f"{where}: {reason}", fix="name a file that is there"
         ) from None
-    if len(data) > limit:
-        raise DataError(
-            f"{where}: larger than {limit // 1024:,} KiB",
-            fix="is it the right file? else split it",
-        )
-    try:
-        return parse(data)
     except DataError as error:
         raise DataError(f"{where}: {error.message}", fix=error.fix) from None
 
@@ -235,17 +218,39 @@ class RunProgress:
 def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
     """Run async work to its end, or to a signal.
 
-    The first signal cancels the work in order, a second one ends the process at once;
-    both exit with 130. What is finished is on disk, and the same command resumes.
+    The first signal cancels the work in order, a second one ends it at once; both exit
+    with 130. What is finished is on disk, and the same command resumes.
     """
     import asyncio  # takes a fifth of the time of `kace --help`
 
-    handlers = {number: signal.getsignal(number) for number in ENDING}
-    thresholds = gc.get_threshold()
     # With hundreds of problems open, full collections take a seventh of the CPU time.
-    gc.set_threshold(thresholds[0], YOUNG_COLLECTIONS)
+    gc.set_threshold(gc.get_threshold()[0], YOUNG_COLLECTIONS)
+
+    async def until_signal() -> T:
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+
+        def interrupt() -> None:
+            if task and not task.cancelling():
+                task.cancel()
+                return
+            _note_interrupted(resumable)
+            os._exit(130)
+
+        # Not possible on every platform and thread.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            for number in ENDING:
+                loop.add_signal_handler(number, interrupt)
+        try:
+            return await work
+        finally:
+            for number in ENDING:  # a loop that is closed cannot be woken
+                loop.remove_signal_handler(number)
+            if task and task.cancelling():
+                _ignore_signals()
+
     try:
-        return asyncio.run(_until_signal(work, resumable))
+        return asyncio.run(until_signal())
     except BaseExceptionGroup as several:
         if several.split(BrokenPipeError)[1] is not None:
             raise
@@ -253,53 +258,16 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
     except (KeyboardInterrupt, asyncio.CancelledError):
         _note_interrupted(resumable)
         sys.exit(130)
-    finally:
-        gc.set_threshold(*thresholds)
-        if not ends_process.get():
-            for number, handler in handlers.items():
-                # Not the main thread; or a handler that C code set.
-                with contextlib.suppress(ValueError, TypeError):
-                    signal.signal(number, handler)
-
-
-async def _until_signal(work: Coroutine[Any, Any, T], resumable: bool) -> T:
-    import asyncio
-
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-
-    def end_at_once(*_: object) -> None:
-        _note_interrupted(resumable)
-        if can_redraw():  # the progress line hides the cursor
-            print(SHOW_CURSOR, end="", file=sys.stderr, flush=True)
-        os._exit(130)
-
-    def interrupt() -> None:
-        if task.cancelling():
-            end_at_once()
-        task.cancel()
-
-    # Not possible on every platform and thread.
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        for number in ENDING:
-            loop.add_signal_handler(number, interrupt)
-    try:
-        return await task
-    finally:
-        for number in ENDING:  # a loop that is closed cannot be woken
-            loop.remove_signal_handler(number)
-        if task.cancelled():
-            _handle_signals(end_at_once)
 
 
 def _note_interrupted(resumable: bool) -> None:
-    _handle_signals(signal.SIG_IGN)
+    _ignore_signals()
     again = redact(shlex.join(["kace", *sys.argv[1:]]))
     how = f". Resume with: {again}" if resumable else ""
     note(f"kace: interrupted{how}")
 
 
-def _handle_signals(handler: Callable[..., object] | signal.Handlers) -> None:
+def _ignore_signals() -> None:
     with contextlib.suppress(ValueError):  # not the main thread
         for number in ENDING:
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN)

@@ -63,7 +63,6 @@ from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
 from kace.words import counted
 
-MAX_BYTES = 256 << 20
 COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
 
 
@@ -100,7 +99,7 @@ def init(folder: Path, domains: str | None) -> None:
     if domains == "starter":
         given = starter_domains()
     elif domains is not None:
-        text = read_input(domains, MAX_BYTES, decoded)
+        text = read_input(domains, decoded)
         given = formats.read_domains(text)
     TreeStore.create(folder, given, author=author())
     note(
@@ -128,7 +127,7 @@ def new_card(tree: Path, file: str) -> None:
         file = "card.md"
     if file != "-" and not Path(file).exists() and _interactive():
         _edit_file(Path(file), TEMPLATE)
-    text = read_input(file, MAX_BYTES, decoded)
+    text = read_input(file, decoded)
     try:
         card = read_text_card(text, f"written by {author()}")
     except KaceError as error:
@@ -204,7 +203,7 @@ def add(tree: Path, file: str, why: str) -> None:
     """
     store = _open_store(tree)
     before = store.load()
-    bundle = read_input(file, MAX_BYTES, formats.read_exchange)
+    bundle = read_input(file, formats.read_exchange)
     new = []
     for domain in bundle.domains:
         if domain.name not in before.domain_names:
@@ -292,7 +291,7 @@ def edit(
         if file is None:
             file = f"{card_id}.txt"
             _edit_file(Path(file), card.payload + "\n")
-        text = read_input(file, MAX_BYTES, decoded)
+        text = read_input(file, decoded)
         change = Edit(_new_card(card, text))
     after = store.apply(change, author=author(), note=_flat(why))
     _print_diff(diffs.diff(before, after))
