@@ -218,16 +218,14 @@ def evaluate(
     out: str | Path | None = None,
     reuse: Sequence[str | Path] = (),
     artefact: str | Path | None = None,
-    k: int | None = None,
     **settings: object,
 ) -> RecordedRun:
     """Evaluate a system on a data set, as `kace eval` does; the same call resumes its run.
 
     The system is one of `kace eval --system list`: `tiered` is the ladder alone, `kace`
     reads the `tree` among the settings. Data is a name from `kace data list`, a JSONL
-    file, or labelled problems. `reuse` names runs whose calls are not paid again,
-    `artefact` what another method learned, and `k` how many single cards some systems
-    pick.
+    file, or labelled problems. `reuse` names runs whose calls are not paid again
+    and `artefact` what another method learned.
     """
     from kace.baselines.evaluate import Trial, run_trial
     from kace.baselines.systems import require
@@ -239,9 +237,9 @@ def evaluate(
     config, given = _configured(model, {"preset": preset, **settings})
     tree = open_tree(config.tree) if config.tree else None
     learned = Path(artefact) if artefact else None
-    name = require(system, tree, learned, k).name  # before there is a folder
+    name = require(system, tree, learned).name  # before there is a folder
     found = labelled(_data(data, split, config), limit)
-    trial = Trial(name, found, config, seeds, tree, learned, k)
+    trial = Trial(name, found, config, seeds, tree, learned)
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
         _run(run_trial(trial, run, model=given))

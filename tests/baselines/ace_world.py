@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kace.baselines.evaluate import MethodSettings, Training, TrainPlan, open_training
+from kace.baselines.evaluate import Training, TrainPlan, open_training
 from kace.baselines.systems import Inputs, open_system
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config, load_config
@@ -70,8 +70,8 @@ class AceTeacher:
         return "\n".join(added) or "<revision>\naction: NONE\n</revision>"
 
 
-def plan_of(method: str, out: Path, settings: MethodSettings, **more: object) -> TrainPlan:
-    given = {"method": method, "train": TRAIN, "config": CONFIG, "settings": settings, "out": out}
+def plan_of(method: str, out: Path, epochs: int = 1, **more: object) -> TrainPlan:
+    given = {"method": method, "train": TRAIN, "config": CONFIG, "epochs": epochs, "out": out}
     return TrainPlan(**{**given, **more})
 
 

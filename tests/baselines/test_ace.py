@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -10,23 +9,18 @@ import pytest
 from pydantic import ValidationError
 
 from kace.baselines.ace import (
-    AceSettings,
     Bullet,
     Operation,
     Playbook,
     Playbooks,
-    apply_operations,
-    batches,
     read_notes,
     read_operations,
     read_playbooks,
     train_ace,
-    trimmed,
 )
 from kace.config import Config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.prompt import Context
-from kace.ladder.retrieve import TokenCounter
 from kace.ladder.tiers import TierName
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
@@ -44,13 +38,9 @@ from tests.baselines.ace_world import (
 )
 from tests.learning.world import DOMAINS, RULES, World, statement
 
-ROOMY = AceSettings(batch=6)
 
-
-def ace(
-    out: Path, teacher: AceTeacher | None = None, settings: AceSettings = ROOMY, config: Config = CONFIG
-) -> Playbooks:
-    plan = plan_of("ace", out, settings, config=config)
+def ace(out: Path, teacher: AceTeacher | None = None, epochs: int = 1, config: Config = CONFIG) -> Playbooks:
+    plan = plan_of("ace", out, epochs, config=config)
     return trained(plan, train_ace, model=World().solver(), teacher=(teacher or AceTeacher()).model())
 
 
@@ -73,7 +63,7 @@ def test_training_finds_the_missing_rules_and_the_single_call_improves(tmp_path:
 
 
 def test_a_bullet_that_helped_is_counted_by_the_next_epoch(tmp_path: Path):
-    playbook = ace(tmp_path, settings=AceSettings(batch=6, epochs=2)).playbooks["all"]
+    playbook = ace(tmp_path, epochs=2).playbooks["all"]
     assert all(bullet.helpful >= 4 and bullet.harmful == 0 for bullet in playbook.bullets)
 
 
@@ -112,38 +102,17 @@ def test_a_killed_training_goes_on_to_the_same_playbook_and_pays_nothing_twice(t
         except BudgetExceeded:
             stops += 1
     assert resumed == whole and stops == (calls - 1) // 7
-    pages = [(tmp_path / name / "playbook.md").read_text() for name in ("whole", "broken")]
-    assert pages[0] == pages[1]
 
 
-def test_another_epoch_may_be_added_but_another_budget_is_refused(tmp_path: Path):
+def test_another_epoch_may_be_added(tmp_path: Path):
     first = ace(tmp_path)
-    longer = ace(tmp_path, settings=AceSettings(batch=6, epochs=2))
+    longer = ace(tmp_path, epochs=2)
     assert [b.id for b in longer.playbooks["all"].bullets] == [b.id for b in first.playbooks["all"].bullets]
-    with pytest.raises(UsageError, match="budget_tokens"):
-        ace(tmp_path, settings=AceSettings(batch=6, budget_tokens=500))
 
 
-def test_the_budget_holds_after_every_batch(tmp_path: Path):
-    settings = AceSettings(batch=6, epochs=3, budget_tokens=100)
-    books = ace(tmp_path, AceTeacher(filler=" (" + "which is worth knowing by heart " * 4 + ")"), settings)
-    studied = [step["value"] for step in steps(tmp_path)]
-    assert all(value["tokens"] <= 100 for value in studied)
-    assert any(value["dropped"] for value in studied), "there was more to say than fits"
-    gone: set[str] = set()
-    for value in studied:
-        gone |= set(value["dropped"])
-        assert gone.isdisjoint(bullet["id"] for bullet in value["playbook"]["bullets"]), "no id is given twice"
-    assert 0 < len(books.playbooks["all"].bullets) < len(RULES)
-
-
-def test_what_is_worth_least_is_given_up_first():
-    bullets = tuple(
-        Bullet(id=f"b-{n:05d}", section="other", text="word " * 20, helpful=helpful, harmful=harmful)
-        for n, (helpful, harmful) in enumerate([(0, 0), (3, 0), (0, 2), (0, 0)], 1)
-    )
-    kept, gone = asyncio.run(trimmed(Playbook(bullets=bullets, next=5), 60, TokenCounter(World().solver())))
-    assert gone == ("b-00003", "b-00001") and [b.id for b in kept.bullets] == ["b-00002", "b-00004"]
+def test_no_budget_keeps_a_playbook_from_growing(tmp_path: Path):
+    books = ace(tmp_path, AceTeacher(filler=" (" + "which is worth knowing by heart " * 20 + ")"))
+    assert len(books.playbooks["all"].bullets) == len(RULES), "the paper's row shows what the bloat costs"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +122,7 @@ def test_a_teacher_that_replies_badly_to_one_batch_costs_that_batch_only(tmp_pat
     def mangle(name: str, reply: str) -> str:
         return spoiled if "study 1 " in name else reply
 
-    books = ace(tmp_path, AceTeacher(mangle=mangle), AceSettings(batch=6, epochs=2))
+    books = ace(tmp_path, AceTeacher(mangle=mangle), 2)
     assert steps(tmp_path)[0]["value"]["playbook"]["bullets"] == []
     assert texts(books) == {statement(rule) for rule in RULES}
 
@@ -173,7 +142,7 @@ def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
 
 
 def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_path: Path):
-    plan = plan_of("domain-ace", tmp_path, ROOMY, domains=REGISTRY)
+    plan = plan_of("domain-ace", tmp_path, domains=REGISTRY)
     books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
     for domain, rules in DOMAINS.items():
         assert {b.text for b in books.playbooks[domain].bullets} == {statement(rule) for rule in rules}
@@ -186,42 +155,32 @@ def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_
 
 
 def test_without_a_registry_the_teacher_is_asked_for_one(tmp_path: Path):
-    plan = plan_of("domain-ace", tmp_path, ROOMY)
+    plan = plan_of("domain-ace", tmp_path)
     books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
     assert [domain.name for domain in books.domains] == list(DOMAINS)
 
 
-def test_batches_depend_on_content_and_seed_not_on_order():
-    shuffled = tuple(reversed(TRAIN))
-    assert list(batches(TRAIN, 6, 1)) == list(batches(shuffled, 6, 1)) != list(batches(TRAIN, 6, 2))
-    assert sorted(p.id for some in batches(TRAIN, 7, 1) for p in some) == sorted(p.id for p in TRAIN)
-
-
 def test_operations_change_what_they_name_and_nothing_else():
-    playbook, refused = apply_operations(
-        Playbook(),
-        [Operation(action="ADD", text=text, section="checks") for text in ("one", "two", "three", "ONE ")],
-    )
+    playbook = Playbook()
+    for text in ("one", "two", "three"):
+        playbook = playbook.changed(Operation(action="ADD", text=text, section="checks"))
     assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
-    assert refused == ("ADD: b-00001 has the same text",)
-    playbook = playbook.tagged([("b-00001", True), ("b-00002", True), ("b-00002", False), ("b-77777", True)])
-    merged, refused = apply_operations(
-        playbook,
-        [
-            Operation(action="MERGE", ids=("b-00001", "b-00002"), text="one and two"),
-            Operation(action="UPDATE", ids=("b-00002",), text="gone by now"),
-            Operation(action="REMOVE", ids=("b-00003",)),
-            Operation(action="ADD", text="four"),
-        ],
-    )
-    assert [(b.id, b.text, b.helpful, b.harmful) for b in merged.bullets] == [
-        ("b-00001", "one and two", 2, 1),
+    playbook = playbook.tagged([("b-00001", True), ("b-00002", True), ("b-00002", False)])
+    for operation in (
+        Operation(action="UPDATE", id="b-00002", text="two and a half"),
+        Operation(action="REMOVE", id="b-00003"),
+        Operation(action="UPDATE", id="b-00003", text="gone by now"),
+        Operation(action="ADD", text="four"),
+    ):
+        playbook = playbook.changed(operation)
+    assert [(b.id, b.text, b.helpful, b.harmful) for b in playbook.bullets] == [
+        ("b-00001", "one", 1, 0),
+        ("b-00002", "two and a half", 1, 1),
         ("b-00004", "four", 0, 0),
     ]
-    assert refused == ("UPDATE b-00002: there is no bullet b-00002",)
 
 
-PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="one"),), next=2)
+PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="Sum the angles."),), next=2)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +189,7 @@ PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="one"),)
         ("action: RENAME", "the action is"),
         ("action: ADD", "needs the text"),
         ("action: ADD\nids: b-00001\ntext: x", "names 0 of the ids"),
-        ("action: MERGE\nids: b-00001\ntext: x", "names 2 or more"),
+        ("action: ADD\ntext: SUM the angles.", "b-00001 has the same text"),
         ("action: REMOVE\nids: b-00002", "there is no bullet b-00002"),
         ("action: UPDATE\nids: b-00001\ntext: " + "x" * 801, "at most 800"),
         ("action: ADD\ntext: When cups are counted, count the host as well as the guests.", "the example"),
@@ -256,13 +215,6 @@ def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
     reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
     reflection = read_notes(reply, PLAYBOOK).found["notes"]
     assert reflection.tags == () and reflection.lesson == ""
-
-
-def test_the_readable_page_has_every_bullet(tmp_path: Path):
-    books = ace(tmp_path)
-    page = (tmp_path / "playbook.md").read_text()
-    assert all(bullet.text in page for bullet in books.playbooks["all"].bullets)
-    assert page == books.page
 
 
 def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):
@@ -295,6 +247,6 @@ def test_an_attempt_that_fails_for_good_teaches_nothing_and_stops_nothing(tmp_pa
             raise ModelError(Failure.TIMEOUT, "too slow")
         return World().solver().script(request)
 
-    books = trained(plan_of("ace", tmp_path, ROOMY), train_ace, model=Scripted(script), teacher=AceTeacher().model())
+    books = trained(plan_of("ace", tmp_path), train_ace, model=Scripted(script), teacher=AceTeacher().model())
     assert sum(step["value"]["failed"] for step in steps(tmp_path)) == 1
     assert texts(books) == {statement(rule) for rule in RULES}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.fewshot import FewshotSet, FewshotSettings, read_demonstrations, train_bootstrap, train_knn
+from kace.baselines.fewshot import FewshotSet, read_demonstrations, train_bootstrap, train_knn
 from kace.baselines.systems import open_system, spec_of
 from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError
@@ -34,8 +34,8 @@ NEAR = Problem("A frog leaps 5 stones at a time. How many leaps over 35 stones?"
 FAR = Problem("Simplify the fraction of the tangent.", "7", "far")
 
 
-def knn(out: Path, train: Sequence[Problem] = TRAIN, **settings: object) -> FewshotSet:
-    return train_knn(plan_of("knn-fewshot", out, FewshotSettings(**settings), train=tuple(train)))
+def knn(out: Path, train: Sequence[Problem] = TRAIN) -> FewshotSet:
+    return train_knn(plan_of("knn-fewshot", out, train=tuple(train)))
 
 
 @pytest.fixture
@@ -114,23 +114,6 @@ def test_a_higher_threshold_for_skipping_holds_here_too(pool: Path):
     assert "ES" in model.texts and solution.recalls[0].cards, "shown, and not sure enough to skip ES"
 
 
-@pytest.mark.parametrize("ranking", ["words", "meaning"])
-@pytest.mark.parametrize(("index", "first"), [("problem", "DEMO_NO_00001"), ("solution", "DEMO_NO_00002")])
-def test_nearness_is_over_the_problem_or_the_problem_with_its_solution(
-    ranking: str, index: str, first: str, tmp_path: Path
-):
-    train = (
-        Problem("A frog and some stones.", "4", solution="Divide."),
-        Problem("A bird and some ponds.", "5", solution="The heron visits lilies: a heron, lilies, herons, lilies."),
-        *TRAIN[3:],
-    )
-    knn(tmp_path, train, index=index)
-    asked = Problem("A frog, a heron and lilies: what does the heron visit, lilies or a frog with stones?", "1")
-    config = reading(ranking=ranking)
-    solution = solve_one("knn-fewshot", Solver(), asked, artefact=tmp_path, tree=None, config=config, k=1)
-    assert [recall.cards for recall in solution.recalls] == [(first,)] * 2
-
-
 def test_a_problem_is_never_its_own_demonstration(pool: Path):
     spaced = replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
     model = Solver()
@@ -182,7 +165,7 @@ def taught() -> tuple[Problem, ...]:
     return tuple(replace(p, solution=f"Here {statement(rule)}.") for p, rule in zip(WORLD, rules, strict=True))
 
 
-WORLD = plan_of("bootstrap-fewshot", Path(), FewshotSettings()).train
+WORLD = plan_of("bootstrap-fewshot", Path()).train
 LUCKY = "By luck: "
 
 
@@ -197,7 +180,7 @@ def lucky(request: Request) -> str:
 
 
 def bootstrapped(out: Path, *, epochs: int = 1, config: Config = CONFIG) -> FewshotSet:
-    plan = plan_of("bootstrap-fewshot", out, FewshotSettings(epochs=epochs), config=config)
+    plan = plan_of("bootstrap-fewshot", out, epochs, config=config)
     return trained(plan, train_bootstrap, model=Scripted(lucky, name="world"), teacher=None)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.evaluate import MethodSettings
 from kace.baselines.reflections import card_from, train_reflections
 from kace.cards.card import BODY_CAPS, CardError, Difficulty, Status
 from kace.cards.store import TreeStore
@@ -36,7 +35,7 @@ def remembers(request: Request) -> str:
 
 
 def grown(out: Path, script: Callable[[Request], str] = remembers, **more: object) -> EpistemicTree:
-    plan = plan_of("reflections", out, MethodSettings(), **{"domains": REGISTRY, **more})
+    plan = plan_of("reflections", out, **{"domains": REGISTRY, **more})
     return trained(plan, train_reflections, model=Scripted(script, name="world"), teacher=None)
 
 
@@ -82,7 +81,7 @@ def test_the_teacher_gives_domains_and_nothing_else(tmp_path: Path):
         asked.append(request.attempt.problem)
         return World().teach(request)
 
-    plan = plan_of("reflections", tmp_path, MethodSettings())
+    plan = plan_of("reflections", tmp_path)
     tree = trained(plan, train_reflections, model=Scripted(remembers), teacher=Scripted(teach))
     assert asked == ["partition"] and len(tree) > 0
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from kace.baselines.reproduce import BENCHMARKS, Recipe, default_arms
 from kace.cards.store import TreeStore
-from kace.cli.reproduce import failures, requirements
+from kace.cli.reproduce import PAPER, Recipe, check_recipe, default_arms
 from kace.config import load_config
+from kace.errors import UsageError
 from kace.learning.study import bill_of
 from kace.report.evaluation import Evaluation, evaluation_of
 from kace.runs.metrics import NO_CARDS
@@ -25,7 +26,7 @@ from tests.command import OURS, run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen
 
 PROBLEMS = 12
-TABLE = default_arms(BENCHMARKS["aime25"])
+TABLE = default_arms("aime25")
 PLAIN = 0.25  # problems that need no rule
 USEFUL = {"ace", "domain-ace", "tiered-ace", "gepa", "tiered-gepa", "kace", "kace-no-domain", "kace-monolithic"}
 USEFUL |= {"kace-router", "kace-retriever"}
@@ -145,8 +146,7 @@ def test_one_cap_holds_for_all_commands_and_a_higher_one_goes_on(tmp_path: Path)
         done, total = started(tmp_path, (*arguments, "2")).wait(), len(server.requests)
         again = started(tmp_path, (*arguments, "1")).wait()
     assert stopped == 1
-    assert "'kace-empty-prompt on 12 test problems' ended with exit code 1" in said and "of 1.00 USD spent" in said
-    assert "Done: tiered on 12 test problems. Left: kace-empty-prompt on 12 test problems, the page" in said
+    assert "'evaluate kace-empty-prompt' ended with exit code 1" in said
     assert "a higher --max-usd" in said
     assert 0.9 < asked * each <= 1.0
     assert done == 0 and (tmp_path / "r" / "report" / "index.html").exists()
@@ -163,81 +163,86 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     dice = ("reproduce", "aime25", "--model", "scripted/dice?sides=4", "--set", f"data_dir={tmp_path / 'data'}")
     arguments = (*dice, "--limit", "2", "--seeds", "1", "--arms", "tiered,kace", "--tree", "tree", "--out", "r")
     refused = run_kace(tmp_path, *arguments, "--yes")
-    assert refused.returncode == 2 and "tree is not frozen (kace tree freeze tree)" in refused.stderr
+    assert refused.returncode == 2 and "tree is not frozen. Fix: kace tree freeze tree" in refused.stderr
     assert run_kace(tmp_path, "tree", "freeze", "tree").returncode == 0
     done = run_kace(tmp_path, *arguments, "--yes")
     assert done.returncode == 0, done.stderr
     assert "kace learn" not in done.stdout and "--tree tree" in done.stdout
     found = evaluation_of(open_tables([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
     assert found.arms[1].tree["cards"] == len(TREE)
+    table = json.loads((tmp_path / "r" / "paper.json").read_text())
+    assert [(row["arm"], row["paper"]) for row in table["rows"]] == [("tiered", 52.2), ("kace", 62.2)]
+    assert [each["arm"] for each in table["comparisons"]] == ["tiered"]
+    assert table["tree"][-1]["cards"] == len(TREE.shown)
+    assert "kace against" in done.stdout
 
 
-def test_everything_that_is_missing_is_named_at_once_and_nothing_is_asked(tmp_path: Path):
-    arguments = (
-        "reproduce",
-        "aime25",
-        "--model",
-        "openai/m",
-        "--teacher",
-        "anthropic/t",
-        "--max-usd",
-        "1",
-        "--out",
-        "r",
-    )
-    done = run_kace(tmp_path, *arguments, "--set", "data_dir=nowhere", "--tree", "absent", "--yes")
-    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
-    keys = ("OPENAI_API_KEY is not set (export", "ANTHROPIC_API_KEY is not set (export")
-    prices = ("needs a price for 'openai/m' (add", "needs a price for 'anthropic/t' (add")
-    for part in (*keys, *prices, "nowhere has no aime_2022_2024.jsonl (put", "absent"):
-        assert part in done.stderr, part
-    assert not (tmp_path / "r").exists()
+def recipe(*arms: str, benchmark: str = "aime25", tree: Path | None = None) -> Recipe:
+    return Recipe(benchmark, arms or TABLE, (), (), (), Path("r"), 3, tree)
 
 
-def test_without_yes_what_is_missing_is_shown_after_the_commands(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--set", "data_dir=nowhere"), "nowhere has no aime_2022_2024.jsonl (put"),
+        (("--limit", "5"), "5 training problems are too few to learn from"),
+        (("--max-usd", "1"), f"needs a price for '{SOLVER}'"),
+        (("--tree", "absent"), "absent"),
+    ],
+)
+def test_what_is_missing_is_one_line_before_anything_is_paid_for(tmp_path: Path, more, message: str):
     write_aime(tmp_path / "data")
-    shown = run_kace(tmp_path, *words(tmp_path, "http://127.0.0.1:9", "--max-usd", "1"), "--limit", "5")
-    assert shown.returncode == 0, shown.stderr
-    assert f"# missing: --max-usd needs a price for '{SOLVER}'" in shown.stdout
-    assert "# missing: 5 training problems are too few to learn from" in shown.stdout
-    assert "kace learn --method gepa" in shown.stdout
+    done = run_kace(tmp_path, *words(tmp_path, "http://127.0.0.1:9"), *more, "--yes")
+    assert done.returncode == 2
+    assert message.split(" (")[0] in done.stderr.strip().splitlines()[-1]
 
 
-def test_an_extra_is_missed_before_the_first_call(monkeypatch: pytest.MonkeyPatch):
+def test_an_extra_and_a_teacher_are_missed_before_the_first_call(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "gepa", None)
-    recipe = Recipe(BENCHMARKS["aime25"], ("tiered-gepa",), (), (), (), Path("r"), 1, {})
-    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
-    config = load_config({"model": "openai/m", "teacher": "anthropic/t"}, env=keys)
-    assert {error.fix for error in failures(requirements(recipe, config))} == {"pip install 'kace[gepa]'"}
-    bare = replace(recipe, arms=("tiered",))
-    assert list(failures(requirements(bare, config))) == [], "who reads nothing needs none, and no teacher"
-
-
-def test_a_table_that_learns_needs_a_teacher():
-    recipe = Recipe(BENCHMARKS["aime25"], ("kace",), (), (), (), Path("r"), 1, {})
     config = load_config({"model": "scripted/steady"}, env={})
-    assert [error.message for error in failures(requirements(recipe, config))] == ["no teacher is named"]
+    with pytest.raises(UsageError) as caught:
+        check_recipe(recipe("tiered-gepa"), config)
+    assert caught.value.fix == "pip install 'kace[gepa]'"
+    with pytest.raises(UsageError, match="no teacher is named"):
+        check_recipe(recipe("kace"), config)
+    check_recipe(recipe("tiered"), config)
 
 
-def test_each_method_is_trained_for_the_papers_epochs():
-    sizes = {"train": 45, "validation": 45, "test": 30}
-    for name, reflections in (("aime25", "2"), ("math-hard", "4")):
-        recipe = Recipe(BENCHMARKS[name], TABLE, (), (), (), Path("r"), 3, sizes)
-        lines = [each.words for each in recipe.commands() if "--method" in each.words]
-        epochs = {line[line.index("--method") + 1]: line[line.index("--epochs") + 1] for line in lines}
-        assert epochs == {"ace": "1", "domain-ace": "1", "gepa": "2", "reflections": reflections}
-        assert all("--profile" in line for line in lines), "trained as it is read"
+@pytest.mark.parametrize(("benchmark", "tree"), [("aime25", "2"), ("math-hard", "4")])
+def test_each_arm_reads_what_was_trained_for_the_papers_epochs(benchmark: str, tree: str):
+    lines = [each.words for each in recipe(benchmark=benchmark).commands()]
+    made = {}
+    for line in lines:
+        if "--method" in line:
+            assert "--profile" in line, "trained as it is read"
+            made[option(line, "--out")] = (option(line, "--method"), option(line, "--epochs"))
+    reads = {}
+    for line in lines:
+        if line[0] == "eval":
+            artefact = option(line, "--artefact") or option(line, "--tree")
+            reads[line[2]] = made.get(artefact)
+    assert reads["ace"] == ("ace", "2") and reads["domain-ace"] == ("domain-ace", "2")
+    assert reads["gepa"] == ("gepa", "1")
+    assert reads["tiered-ace"] == ("ace", "1") and reads["tiered-gepa"] == ("gepa", "2")
+    assert reads["kace-reflections"] == ("reflections", tree)
+    assert reads["kace"] is None
 
 
-def test_an_alternative_is_given_what_it_was_trained_on_or_with():
-    sizes = {"train": 45, "validation": 45, "test": 30}
-    arms = ("tiered", "knn-fewshot", "oracle-card")
-    recipe = Recipe(BENCHMARKS["aime25"], arms, (), (), (), Path("r"), 1, sizes, Path("tree"))
-    lines = {each.words[2]: each.words for each in recipe.commands() if each.words[0] in ("learn", "eval")}
-    assert lines["knn-fewshot"][lines["knn-fewshot"].index("--artefact") + 1] == "r/trained/knn-fewshot"
-    oracle = lines["oracle-card"]
-    assert (oracle[oracle.index("--tree") + 1], oracle[oracle.index("--artefact") + 1]) == (
-        "tree",
-        "r/data/train.jsonl",
-    )
-    assert all("--reuse" in lines[name] for name in arms[1:]), "ladders share their ES attempts"
+def option(line: tuple[str, ...], name: str) -> str:
+    return line[line.index(name) + 1] if name in line else ""
+
+
+def test_the_page_compares_with_kace_and_ladders_share_their_es_attempts():
+    arms = ("tiered", "kace", "knn-fewshot", "oracle-card")
+    commands = recipe(*arms, tree=Path("tree")).commands()
+    lines = {each.words[2]: each.words for each in commands if each.words[0] == "eval"}
+    assert option(commands[-1].words, "--base") == "kace"
+    assert option(lines["knn-fewshot"], "--artefact") == "r/trained/knn-fewshot-0"
+    assert option(lines["oracle-card"], "--tree") == "tree"
+    assert option(lines["oracle-card"], "--artefact") == "r/data/train.jsonl"
+    assert all("--reuse" in lines[name] for name in arms[1:])
+
+
+def test_the_papers_figures_are_the_papers():
+    assert PAPER["aime25"]["kace"] == 62.2 and PAPER["aime25"]["tiered"] == 52.2
+    assert PAPER["math-hard"]["kace"] == 77.3 and PAPER["olymmath"]["kace"] == 48.3

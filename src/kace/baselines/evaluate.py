@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeVar
+from typing import TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from kace.baselines.systems import (
     Inputs,
@@ -60,9 +60,6 @@ class Trial:
     seeds: int = 3
     tree: EpistemicTree | None = None
     artefact: Path | None = None
-    k: int | None = (
-        None  # cards or demonstrations of systems that pick single ones
-    )
     shard: Shard | None = None
 
     @property
@@ -81,7 +78,7 @@ class Trial:
         system = {
             "name": self.system,
             "artefact": _hash_artefact(self.artefact),
-            **spec.facts(self.k or spec.k),
+            **spec.facts(),
         }
         if spec.fewshot and not applies_threshold(self.config):
             system["relevance_threshold"] = "not applied"
@@ -155,7 +152,6 @@ async def solve_trial(
             session.classifier,
             session.role("helper"),
             seed,
-            trial.k or spec_of(trial.system).k,
         )
         system = open_system(trial.system, inputs)
         system.check(trial.problems)
@@ -195,14 +191,6 @@ RECORD = "train"  # the folder of a training's own record, inside its result
 R = TypeVar("R", bound=StepResult)
 
 
-class MethodSettings(StepResult):
-    """The settings of a training. Those in `EXTENT` may grow when it is resumed; the others must not change."""
-
-    EXTENT: ClassVar[frozenset[str]] = frozenset()
-
-    epochs: Annotated[int, Field(ge=1, le=20)] = 1
-
-
 @dataclass(frozen=True, slots=True)
 class TrainPlan:
     """What is trained, on what, and where the result goes."""
@@ -210,8 +198,8 @@ class TrainPlan:
     method: str  # as `kace learn --method` calls it
     train: tuple[Problem, ...]
     config: Config
-    settings: MethodSettings
     out: Path
+    epochs: int = 1
     domains: tuple[
         Domain, ...
     ] = ()  # to begin with; else the teacher proposes them
@@ -220,17 +208,11 @@ class TrainPlan:
     ] = ()  # choose by score alone; the teacher never reads them
 
     def manifest(self) -> dict[str, object]:
-        """Return what a training depends on, free of secrets and without its extent."""
-        settings = self.settings.model_dump(
-            mode="json", exclude=set(self.settings.EXTENT)
-        )
-        settings["what"] = self.method
-        settings["domains"] = [
-            domain.model_dump(mode="json") for domain in self.domains
-        ]
+        """Return what a training depends on, free of secrets; epochs may grow."""
+        domains = [domain.model_dump(mode="json") for domain in self.domains]
         prompts = solver_prompts(self.config)
         for part in PROMPTS:
-            prompts = {**prompts, **template_hashes(part)}
+            prompts |= template_hashes(part)
         problems = {
             "problems": _identity(self.train),
             "validation": _identity(self.validation),
@@ -238,7 +220,7 @@ class TrainPlan:
         return {
             **manifest_of(self.config),
             "teacher": self.config.teacher,
-            "settings": settings,
+            "settings": {"what": self.method, "domains": domains},
             "prompts": prompts,
             "train": problems,
         }

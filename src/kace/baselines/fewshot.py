@@ -8,16 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kace.baselines.evaluate import (
-    MethodSettings,
-    Training,
-    TrainPlan,
-    read_artefact,
-)
+from kace.baselines.evaluate import Training, TrainPlan, read_artefact
 from kace.cards.card import (
     UNIVERSAL,
     Card,
@@ -40,15 +35,6 @@ from kace.problems import Problem
 FILE = "demonstrations.json"
 
 
-class FewshotSettings(MethodSettings):
-    """How demonstrations are gathered. Epochs are passes of the ladder over problems not yet solved."""
-
-    EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs", "index"})
-
-    # What nearness is measured over: the problem, or the problem with its solution.
-    index: Literal["problem", "solution"] = "problem"
-
-
 class SolvedProblem(StepResult):
     """A training problem. Without a solution it is no demonstration, but must not be evaluated on either."""
 
@@ -62,7 +48,6 @@ class FewshotSet(StepResult):
 
     v: Literal[1] = 1
     kind: str  # the method that made it
-    index: Literal["problem", "solution"]
     problems: tuple[SolvedProblem, ...]
 
     @property
@@ -88,9 +73,7 @@ class FewshotSet(StepResult):
         for card in self.tree:
             for example in card.examples:
                 names.append(card.card_id)
-                whole = self.index == "solution"
-                solution = f"\n{example.worked}" if whole else ""
-                texts.append(f"{example.problem}{solution}")
+                texts.append(example.problem)
         scorer = text_scorer(by, texts)
 
         def nearest_first(
@@ -136,7 +119,7 @@ async def train_bootstrap(training: Training) -> FewshotSet:
     """Write the training problems with the first right attempt of the ladder at each to the plan's folder."""
     plan = training.plan
     worked: dict[str, str] = {}
-    for epoch in range(1, plan.settings.epochs + 1):
+    for epoch in range(1, plan.epochs + 1):
         unsolved = [
             problem for problem in plan.train if problem.id not in worked
         ]
@@ -163,7 +146,6 @@ def _first_right(record: Solution, training: Training) -> str:
 
 
 def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:
-    assert isinstance(plan.settings, FewshotSettings)
     found = []
     for problem, solution in zip(plan.train, solutions, strict=True):
         example = worked_example(problem, solution)
@@ -174,11 +156,6 @@ def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:
             label=problem.label,
         )
         found.append(made)
-    index = plan.settings.index
-    fewshot = FewshotSet(
-        kind=plan.method,
-        index=index,
-        problems=tuple(found),
-    )
+    fewshot = FewshotSet(kind=plan.method, problems=tuple(found))
     write_atomic(plan.out / FILE, fewshot.model_dump_json(indent=1) + "\n")
     return fewshot

@@ -13,24 +13,11 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    TextIO,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from kace.baselines.evaluate import (
-    RECORD,
-    MethodSettings,
-    Training,
-    read_artefact,
-)
+from kace.baselines.evaluate import Training, read_artefact
 from kace.baselines.systems import FixedText, System
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
@@ -54,19 +41,8 @@ TEMPERATURE = (
     1.0  # of the teacher: the same prompt should bring another proposal
 )
 MAX_CHARS = 6_000  # of a problem and of an attempt
+MINIBATCH = 3  # problems that one proposal is made from
 Row = Mapping[str, str]  # what the teacher is shown of an attempt
-
-
-class GepaSettings(MethodSettings):
-    """How instructions are evolved."""
-
-    EXTENT: ClassVar[frozenset[str]] = frozenset({"epochs", "max_metric_calls"})
-
-    # Passes over the training problems, a minibatch per iteration.
-    epochs: Annotated[int, Field(ge=1, le=100)] = 2
-    minibatch: Annotated[int, Field(ge=1, le=100)] = 3
-    # Evaluations of one prompt on one problem; training ends with the iteration that passes it.
-    max_metric_calls: Annotated[int, Field(ge=1)] | None = None
 
 
 class Rollout(StepResult):
@@ -126,30 +102,12 @@ def require_gepa() -> None:
         ) from None
 
 
-def check_budget(settings: GepaSettings, judged: int) -> None:
-    """Refuse a budget that ends before a new prompt could be accepted, and would look like a result."""
-    least = 2 * judged + 2 * settings.minibatch
-    if (
-        settings.max_metric_calls is not None
-        and settings.max_metric_calls < least
-    ):
-        raise UsageError(
-            f"max_metric_calls {settings.max_metric_calls} ends before one new prompt is judged",
-            fix=f"give at least {least}: twice the {judged} problems that prompts are judged on, and a minibatch",
-        )
-
-
 async def train_gepa(training: Training) -> GepaPrompt:
-    """Find the best instructions and write them to the plan's folder. The seed prompt is the solver's own."""
+    """Find the best instructions and write them; the seed prompt is the solver's own."""
     require_gepa()
-    plan = training.plan
-    assert isinstance(plan.settings, GepaSettings)
-    check_budget(plan.settings, len(plan.validation or plan.train))
-    log = plan.out / RECORD / "gepa.log"
-    log.unlink(missing_ok=True)
-    with log.open("x", encoding="utf-8", errors="replace") as file:
-        prompt = await GepaRun(training, plan.settings, file).run()
-    write_atomic(plan.out / FILE, prompt.model_dump_json(indent=2) + "\n")
+    prompt = await GepaRun(training).run()
+    text = prompt.model_dump_json(indent=2) + "\n"
+    write_atomic(training.plan.out / FILE, text)
     return prompt
 
 
@@ -164,15 +122,9 @@ class GepaRun:
         None  # gepa's own proposal prompt is used
     )
 
-    def __init__(
-        self,
-        training: Training,
-        settings: GepaSettings,
-        file: TextIO,
-    ) -> None:
+    def __init__(self, training: Training) -> None:
+        """Take the training whose solver and teacher gepa calls."""
         self.training = training
-        self.settings = settings
-        self.file = file
         self.loop = asyncio.get_running_loop()
         self.stopped = False
         self.error: KaceError | None = None
@@ -215,10 +167,7 @@ class GepaRun:
         from gepa.api import optimize
 
         plan = self.training.plan
-        settings = self.settings
-        iterations = settings.epochs * math.ceil(
-            len(plan.train) / settings.minibatch
-        )
+        iterations = plan.epochs * math.ceil(len(plan.train) / MINIBATCH)
         found: GEPAResult[Rollout, int] = optimize(
             seed_candidate={
                 COMPONENT: template("solve", subject_of(plan.config))
@@ -227,8 +176,7 @@ class GepaRun:
             valset=list(plan.validation) or None,
             adapter=self,
             reflection_lm=self.reflect,
-            reflection_minibatch_size=settings.minibatch,
-            max_metric_calls=settings.max_metric_calls,
+            reflection_minibatch_size=MINIBATCH,
             stop_callbacks=lambda state: (
                 self.stopped or state.i + 1 >= iterations
             ),
@@ -256,8 +204,7 @@ class GepaRun:
         )
 
     def log(self, message: str) -> None:
-        """Write gepa's messages to a file: standard output is for results."""
-        self.file.write(f"{message}\n")
+        """Drop gepa's messages: standard output is for results."""
 
     def evaluate(
         self,

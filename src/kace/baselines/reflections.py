@@ -68,7 +68,7 @@ async def train_reflections(training: Training) -> EpistemicTree:
     """Write the frozen tree to the plan's folder."""
     writer = TreeWriter(training.plan.out, training.log, author=AUTHOR)
     writer.plant(await training.domains())
-    for epoch in range(1, training.plan.settings.epochs + 1):
+    for epoch in range(1, training.plan.epochs + 1):
         for tier in (TierName.MS, TierName.HS):
             await _add(tier, epoch, training, writer)
         writer.snapshot(epoch)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -66,15 +65,9 @@ class Need(StrEnum):
     """What must be given before a system can be opened or run."""
 
     TREE = "tree"
-    ARTEFACT = (
-        "artefact"  # a playbook, a prompt or demonstrations that training made
-    )
-    TRAINING_FILE = (
-        "training file"  # what the tree was learned from, with families
-    )
-    GOLD_DOMAINS = (
-        "gold domains"  # every problem has a domain of the tree's registry
-    )
+    ARTEFACT = "trained file"  # a playbook, a prompt or demonstrations
+    TRAINING_FILE = "training file"  # the tree's, with families
+    GOLD_DOMAINS = "gold domains"  # domains of the tree's registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +131,17 @@ class Spec:
             needs.add(Need.GOLD_DOMAINS)
         return frozenset(needs)
 
-    def facts(self, k: int) -> dict[str, int | str]:
+    def facts(self) -> dict[str, int | str]:
         """Return what the manifest of a run records beside the name and the configuration."""
         facts: dict[str, int | str] = {}
         if self.selector == "everything":
             facts["max_card_tokens"] = "not applied"
         if self.selector in ("llm", "nearest", "llm_of_nearest"):
-            facts["k"] = k
+            facts["k"] = self.k
         if self.selector == "llm_of_nearest":
-            facts["candidates"] = max(CANDIDATES, k)
+            facts["candidates"] = CANDIDATES
         if self.selector in ("llm", "llm_of_nearest"):
-            facts.update(template_hashes("systems"))
+            facts |= template_hashes("systems")
         return facts
 
 
@@ -190,10 +183,8 @@ def spec_of(name: str) -> Spec:
         return SYSTEMS[name]
     found = re.fullmatch(r"best-of-([1-9]\d{0,5})", name)
     if not found:
-        near = get_close_matches(name, SYSTEMS, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
         raise UsageError(
-            f"unknown system '{name}'{hint}",
+            f"unknown system '{name[:40]}'",
             fix=f"choose one of {', '.join(SYSTEMS)}",
         )
     attempts = int(found.group(1))
@@ -208,35 +199,27 @@ def spec_of(name: str) -> Spec:
 
 
 def require(
-    name: str,
-    tree: EpistemicTree | None,
-    artefact: Path | None,
-    k: int | None = None,
+    name: str, tree: EpistemicTree | None, artefact: Path | None
 ) -> Spec:
     """Return the row of a system that has all it reads; raises `UsageError` if something is missing."""
     spec = spec_of(name)
     method = (
         f"kace learn --method {spec.trainer}" if spec.trainer else "kace learn"
     )
-    if Need.TREE in spec.needs and tree is None:
-        raise UsageError(
-            f"system '{name}' reads a tree, and none is given",
-            fix=f"name one that {method} made: --tree DIR",
-        )
-    if Need.ARTEFACT in spec.needs and artefact is None:
-        raise UsageError(
-            f"system '{name}' reads what training made, and none is given",
-            fix=f"make it with {method} --out PATH, then name it: --artefact PATH",
-        )
-    if Need.TRAINING_FILE in spec.needs and artefact is None:
-        raise UsageError(
-            f"system '{name}' reads the families of the training problems, and no file of them is given",
-            fix="name the file that the tree was learned from: --artefact train.jsonl",
-        )
-    if k is not None and k < 1:
-        raise UsageError(
-            f"k is {k}, and the least is 1", fix="choose k from 1 up"
-        )
+    given = {
+        Need.TREE: tree,
+        Need.ARTEFACT: artefact,
+        Need.TRAINING_FILE: artefact,
+    }
+    fixes = {
+        Need.TREE: f"name one that {method} made: --tree DIR",
+        Need.ARTEFACT: f"make it with {method} --out PATH, then name it: --artefact PATH",
+        Need.TRAINING_FILE: "name the file that the tree was learned from: --artefact train.jsonl",
+    }
+    for need, value in given.items():
+        if need in spec.needs and value is None:
+            what = f"system '{name}' reads a {need}, and none is given"
+            raise UsageError(what, fix=fixes[need])
     return spec
 
 
@@ -253,9 +236,7 @@ class Inputs:
     classifier: ChatModel
     helper: ChatModel  # the solver's model under its own name in the ledger; picks cards
     seed: int
-    k: int = (
-        DEFAULT_K  # cards or demonstrations of systems that pick single ones
-    )
+    k: int | None = None  # cards that are picked; by default the row's
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +291,7 @@ def always(*tiers: Tier) -> Tiers:
 
 def open_system(name: str, inputs: Inputs) -> System:
     """Return the system of that name, ready to solve; raises `UsageError` if something is missing."""
-    spec = require(name, inputs.tree, inputs.artefact, inputs.k)
+    spec = require(name, inputs.tree, inputs.artefact)
     if spec.source == "nothing":
         return System(name, attempts=spec.attempts)
     if spec.fewshot:
@@ -446,15 +427,16 @@ def _open_picker(
     budget = Budget(
         config, inputs.classifier, lambda problem, cards: tuple(cards)
     )
+    k = inputs.k or spec.k
     nearest = None
     model = None
     if spec.selector == "nearest":
-        nearest = inputs.k
+        nearest = k
     elif spec.selector == "llm_of_nearest":
-        nearest = max(CANDIDATES, inputs.k)
+        nearest = max(CANDIDATES, k)
     if spec.selector in ("llm", "llm_of_nearest"):
         subject = subject_of(inputs.config)
-        model = ModelPicker(inputs.helper, inputs.k, inputs.seed, subject)
+        model = ModelPicker(inputs.helper, k, inputs.seed, subject)
     relevance = retriever.relevance if spec.fewshot else None
     cards = retriever.tree.shown
     return CardPicker(cards, budget, ranking, nearest, relevance, model)

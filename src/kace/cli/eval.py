@@ -53,11 +53,6 @@ from kace.runs.table import Table
     type=PATH,
     help="What kace learn --method wrote; for oracle-card, the training file.",
 )
-@click.option(
-    "--k",
-    type=click.IntRange(min=1),
-    help="Cards (8) or demonstrations (2) read by systems that pick single ones.",
-)
 @takes(
     "json",
     *SOLVER,
@@ -86,7 +81,6 @@ def command(
     split: str,
     seeds: int,
     artefact: Path | None,
-    k: int | None,
     reuse: tuple[Path, ...],
     out: Path | None,
 ) -> None:
@@ -112,7 +106,6 @@ def command(
         seeds,
         open_tree(config.tree) if config.tree else None,
         artefact,
-        k,
         Shard.read(shard) if shard is not None else None,
     )
     folder = out or trial.folder()
@@ -130,7 +123,7 @@ def finish_trial(
 ) -> None:
     """Finish a trial's run, with a progress line in a terminal."""
     # An error must come before there is a folder.
-    require(trial.system, trial.tree, trial.artefact, trial.k)
+    require(trial.system, trial.tree, trial.artefact)
     for other in reuse:
         if not (other / "calls").is_dir():
             raise UsageError(

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import click
 
-from kace.baselines.ace import AceSettings, train_ace
+from kace.baselines.ace import train_ace
 from kace.baselines.evaluate import (
-    MethodSettings,
     Training,
     TrainPlan,
     open_training,
 )
 from kace.baselines.fewshot import (
     FewshotSet,
-    FewshotSettings,
     train_bootstrap,
     train_knn,
 )
-from kace.baselines.gepa import GepaSettings, require_gepa, train_gepa
+from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
 from kace.cards.store import TreeStore, open_tree
@@ -540,13 +538,12 @@ def _train_method(
         )
     if method == "gepa":
         require_gepa()
-    kind = _settings_kind(method)
-    config = options.config(*kind.model_fields)
+    config = options.config()
     chosen = load_problems(validation, config.fields) if validation else ()
     problems, _ = _training_data(train, held_out, config, options.limit)
-    settings = options.learning(kind, {}, epochs=epochs)
     domains = open_tree(config.tree).domains if config.tree else ()
-    plan = TrainPlan(method, problems, config, settings, out, domains, chosen)
+    passes = epochs or (2 if method == "gepa" else 1)
+    plan = TrainPlan(method, problems, config, out, passes, domains, chosen)
     if method == "knn-fewshot":
         print(f"made         {out}: {_fewshot_size(train_knn(plan))}")
         print("calls        none: no model is called")
@@ -564,14 +561,6 @@ def _train_method(
     made, ledger = run_async(work(), resumable=True)
     print(f"made         {out}: {made}")
     print(f"calls        {_calls_text(ledger)}")
-
-
-def _settings_kind(method: str) -> type[MethodSettings]:
-    if method == "gepa":
-        return GepaSettings
-    if method == "reflections":
-        return MethodSettings
-    return FewshotSettings if method.endswith("-fewshot") else AceSettings
 
 
 async def _run_training(training: Training) -> str:
@@ -592,7 +581,7 @@ async def _run_training(training: Training) -> str:
 
 def _fewshot_size(made: FewshotSet) -> str:
     problems = counted(len(made.problems), "training problem")
-    return f"{len(made.tree)} of {problems} worked, found by {made.index}"
+    return f"{len(made.tree)} of {problems} worked"
 
 
 # Showing

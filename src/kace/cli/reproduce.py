@@ -1,39 +1,88 @@
-"""`kace reproduce`: the paper's table for a benchmark, on any model."""
+"""`kace reproduce`: the paper's table for a benchmark, on any model.
+
+The table is a list of commands, each of which can be run by hand and resumes.
+"""
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from kace.baselines.gepa import require_gepa
-from kace.baselines.reproduce import (
-    BENCHMARKS,
-    PROFILE,
-    Command,
-    Recipe,
-    default_arms,
-)
-from kace.baselines.systems import Need, require_domains
+from kace.baselines.systems import SYSTEMS, Need, Spec, require_domains, spec_of
+from kace.cards.card import Difficulty
 from kace.cards.store import frozen_hash_of, open_tree
+from kace.cards.tree import EpistemicTree
 from kace.cli.data import load_data
-from kace.cli.doctor import model_probes
 from kace.cli.options import PATH, Options, takes
-from kace.cli.terminal import note, print_lines
+from kace.cli.terminal import aligned, note, print_lines
 from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
+from kace.ladder.retrieve import estimate
 from kace.learning.study import bill_of, check_training
 from kace.models.budget import Ledger
-from kace.problems import SPLITS, Problem, problem_rows
+from kace.problems import SPLITS, problem_rows
+from kace.runs.compare import compare_all, p_text
+from kace.runs.table import Table, open_tables
+from kace.words import points
 
+PROFILE = ("--profile", "paper")
+LADDER_CALLS = 5.4  # of the ladder per problem, as the paper has it
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
+CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")
+"""Controls that the paper lists as missing."""
+EPOCHS = {"aime25": 2, "math-hard": 4, "olymmath": 2}
+TRAINED = {
+    "ace": ("ace", 2),
+    "domain-ace": ("domain-ace", 2),
+    "gepa": ("gepa", 1),
+    "tiered-ace": ("ace", 1),
+    "tiered-gepa": ("gepa", 2),
+}
+"""What other arms read: the method that makes it, and for how many epochs."""
+PAPER: Mapping[str, Mapping[str, float]] = {
+    "aime25": {
+        "single": 42.5,
+        "ace": 38.5,
+        "gepa": 51.0,
+        "domain-ace": 52.2,
+        "best-of-5": 51.8,
+        "tiered": 52.2,
+        "tiered-ace": 54.5,
+        "tiered-gepa": 56.6,
+        "kace": 62.2,
+        "kace-no-domain": 54.4,
+        "kace-reflections": 59.3,
+        "kace-monolithic": 51.6,
+        "kace-router": 56.4,
+        "kace-retriever": 56.2,
+    },
+    "math-hard": {
+        "best-of-5": 72.7,
+        "tiered": 73.3,
+        "tiered-ace": 70.0,
+        "tiered-gepa": 72.0,
+        "kace": 77.3,
+    },
+    "olymmath": {
+        "best-of-5": 40.7,
+        "tiered": 44.4,
+        "tiered-ace": 40.7,
+        "tiered-gepa": 44.4,
+        "kace": 48.3,
+    },
+}
+"""Accuracy in percent by system, means over 3 seeds."""
 
 
 @click.command("reproduce")
@@ -64,7 +113,7 @@ LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
     "--yes",
     "go",
     is_flag=True,
-    help="Run the commands. Without it, they and their calls are only shown.",
+    help="Run the commands. Without it they are only shown.",
 )
 def command(
     options: Options,
@@ -81,188 +130,235 @@ def command(
     them with --yes. With --tree, a frozen tree is read instead of learning one.
     --max-usd holds for all commands together.
     """
-    if benchmark not in BENCHMARKS:
+    if benchmark not in PAPER:
         raise UsageError(
             f"unknown benchmark '{benchmark[:40]}'",
-            fix=f"choose one of {', '.join(BENCHMARKS)}",
+            fix=f"choose one of {', '.join(PAPER)}",
         )
-    known = BENCHMARKS[benchmark]
-    config = options.config(model=model, preset=known.name, profile=PROFILE[1])
-    place = out or Path("runs") / f"reproduce-{benchmark}"
-    chosen = default_arms(known)
-    if arms:
-        chosen = tuple(name.strip() for name in arms.split(","))
-    sizes: dict[str, int] = {}
-    recipe = Recipe(
-        known,
-        chosen,
-        _solver_options(options, model, known.name),
-        _flags({"--teacher": options.get("teacher")}),
-        _setting_options(options),
-        place,
-        seeds,
-        sizes,
-        options.get("tree"),
-    )
-    splits, missing = _load_splits(recipe, config, options.limit)
-    missing += failures(requirements(recipe, config))
-    if missing and (go or len(splits) < len(SPLITS)):
-        reasons = dict.fromkeys(
-            f"{each.message} ({each.fix})" for each in missing
-        )
-        raise UsageError(
-            f"not ready: {'; '.join(reasons)}",
-            fix="mend each as it says, then run the same command",
-        )
-    for split, problems in splits.items():
-        rows = "\n".join(problem_rows(problems))
-        write_atomic(Path(recipe.data(split)), f"{rows}\n")
-        sizes[split] = len(problems)
-    commands = recipe.commands()
-    print_lines(_command_lines(commands, recipe, config))
-    print_lines(f"# missing: {error}" for error in missing)
-    if go:
-        _run_all(commands, place, config)
-
-
-def _solver_options(
-    options: Options, model: str, preset: str
-) -> tuple[str, ...]:
+    config = options.config(model=model, preset=benchmark, profile=PROFILE[1])
     urls = options.get("base_url")
-    joined = ",".join(urls) if urls else None
-    return _flags({"--model": model, "--base-url": joined, "--preset": preset})
-
-
-def _setting_options(options: Options) -> tuple[str, ...]:
-    words = list(_flags({"--config": options.get("config")}))
+    solver = {"--model": model, "--preset": benchmark}
+    if urls:
+        solver["--base-url"] = ",".join(urls)
+    settings = []
+    if options.get("config"):
+        settings += ["--config", str(options.get("config"))]
     for pair in options.get("set") or ():
-        words += ["--set", pair]
-    return tuple(words)
+        settings += ["--set", pair]
+    teacher = options.get("teacher")
+    recipe = Recipe(
+        benchmark=benchmark,
+        arms=tuple(arms.split(",")) if arms else default_arms(benchmark),
+        model=tuple(word for pair in solver.items() for word in pair),
+        teacher=("--teacher", teacher) if teacher else (),
+        settings=tuple(settings),
+        out=out or Path("runs") / f"reproduce-{benchmark}",
+        seeds=seeds,
+        tree=options.get("tree"),
+    )
+    size = _write_splits(recipe, config, options.limit)
+    check_recipe(recipe, config)
+    commands = recipe.commands()
+    for each in commands:
+        print_lines((f"# {each.about}", f"kace {shlex.join(each.words)}"))
+    print_lines([_forecast(recipe, size)])
+    if go:
+        _run_all(commands, recipe.out, config)
+        found = PaperTable.of(recipe)
+        write_atomic(recipe.out / "paper.json", json.dumps(found.record()))
+        print_lines(found.lines())
 
 
-def _flags(values: dict[str, object]) -> tuple[str, ...]:
-    words = []
-    for name, value in values.items():
-        if value is not None:
-            words += [name, str(value)]
-    return tuple(words)
+# The commands
 
 
-def _load_splits(
-    recipe: Recipe, config: Config, limit: int | None
-) -> tuple[dict[str, tuple[Problem, ...]], list[KaceError]]:
-    """Return the splits that can be loaded, and what is wrong with splits."""
-    splits: dict[str, tuple[Problem, ...]] = {}
-    missing = []
-    for split in SPLITS:
-        try:
-            data = load_data(recipe.benchmark.name, split, config, limit=limit)
-            splits[split] = data.problems
-            if split == "train" and recipe.taught:
-                check_training(data.problems)
-        except KaceError as error:
-            missing.append(error)
-    return splits, missing
+class Command(NamedTuple):
+    """One command of a reproduction."""
+
+    about: str
+    words: tuple[str, ...]
+    paid: bool = True  # whether it may call a model
 
 
-def requirements(
-    recipe: Recipe, config: Config
-) -> Iterator[Callable[[], object]]:
-    """Yield what must hold before the first call: each raises with the fix if it does not."""
-    if "gepa" in recipe.trainers:
-        yield require_gepa
-    if recipe.taught:
-        yield config.for_teacher
-    elif not config.synthesis:
-        config = config.model_copy(update={"teacher": None})
-    for name, probe in model_probes(config):
-        if name.split()[-1] in ("engine", "key", "model"):
-            yield probe
-    ledger = Ledger(config.caps(), config.prices)
-    for model in (config.model, config.teacher):
-        if model:
-            yield partial(ledger.require_price, model)
-    if recipe.tree is not None:
-        yield partial(_check_tree, recipe.tree, recipe)
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is reproduced, with which models and where."""
 
+    benchmark: str
+    arms: tuple[str, ...]
+    model: tuple[str, ...]  # the options that name the solver
+    teacher: tuple[str, ...]
+    settings: tuple[str, ...]  # the options of every command
+    out: Path
+    seeds: int
+    tree: Path | None = None  # a frozen tree; without one, a tree is learned
 
-def failures(checks: Iterable[Callable[[], object]]) -> list[KaceError]:
-    """Return the errors of the checks that raise one."""
-    errors = []
-    for check in checks:
-        try:
-            check()
-        except KaceError as error:
-            errors.append(error)
-    return errors
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """The rows of the arms."""
+        return tuple(map(spec_of, self.arms))
 
+    @property
+    def read_tree(self) -> Path:
+        """The tree that the arms read."""
+        return self.tree or self.out / "chosen"
 
-def _check_tree(path: Path, recipe: Recipe) -> None:
-    tree = open_tree(path)
-    if frozen_hash_of(path) is None:
-        raise UsageError(
-            f"{path} is not frozen",
-            fix=f"kace tree freeze {shlex.quote(str(path))}",
+    @property
+    def learns(self) -> bool:
+        """Whether a tree is learned."""
+        reads = any(Need.TREE in spec.needs for spec in self.specs)
+        return reads and self.tree is None
+
+    @property
+    def taught(self) -> bool:
+        """Whether a teacher is asked for anything."""
+        return self.learns or any(arm in TRAINED for arm in self.arms)
+
+    def commands(self) -> list[Command]:
+        """Return everything to be done, in order."""
+        commands = self._learning() if self.learns else []
+        trained = {made_by(spec): spec for spec in self.specs if spec.trainer}
+        commands += [self._training(*each) for each in trained]
+        commands += [self._evaluation(spec) for spec in self.specs]
+        runs = [str(self.out / "runs" / arm) for arm in self.arms]
+        base = ("--base", "kace") if "kace" in self.arms else ()
+        page = ("report", *runs, *base, *self.settings, *self._out("report"))
+        return [*commands, Command("the page", page, paid=False)]
+
+    def data(self, split: str) -> str:
+        """Return the file of a split."""
+        return str(self.out / "data" / f"{split}.jsonl")
+
+    def _out(self, name: str) -> tuple[str, str]:
+        return "--out", str(self.out / name)
+
+    def _learning(self) -> list[Command]:
+        """Return the commands that learn a tree and choose its epoch."""
+        validation = self.data("validation")
+        learn = (
+            *("learn", "--train", self.data("train")),
+            *("--held-out", validation, "--held-out", self.data("test")),
+            *("--epochs", str(EPOCHS[self.benchmark]), *PROFILE),
+            *(*self.model, *self.teacher, *self.settings, *self._out("tree")),
         )
-    for spec in recipe.specs:
-        if Need.TREE in spec.needs and not spec.trainer:
+        tree = str(self.out / "tree")
+        select = (
+            *("learn", "select", tree, "--validation", validation),
+            *(*self.settings, *self._out("chosen")),
+        )
+        return [
+            Command("learn a tree (see its own --dry-run)", learn),
+            Command("choose the epoch on validation", select),
+        ]
+
+    def _training(self, method: str, epochs: int) -> Command:
+        """Return the command that trains another method."""
+        tree: tuple[str, ...] = ()
+        if method == "reflections":
+            tree = ("--tree", str(self.read_tree))
+        train = (
+            *("learn", "--method", method, "--train", self.data("train")),
+            *("--epochs", str(epochs or EPOCHS[self.benchmark])),
+            *(*PROFILE, *tree, *self.model, *self.teacher, *self.settings),
+            *self._out(f"trained/{method}-{epochs}"),
+        )
+        return Command(f"train {method}", train)
+
+    def _evaluation(self, spec: Spec) -> Command:
+        """Return the command that evaluates an arm on the test split."""
+        words = [
+            *("eval", "--system", spec.name),
+            *("--data", self.data("test"), "--seeds", str(self.seeds)),
+            *(*self.model, *self.settings, *PROFILE),
+            *self._out(f"runs/{spec.name}"),
+        ]
+        made = self.read_tree
+        if spec.trainer:
+            method, epochs = made_by(spec)
+            made = self.out / "trained" / f"{method}-{epochs}"
+        if Need.TREE in spec.needs:
+            words += ["--tree", str(made)]
+        if Need.TRAINING_FILE in spec.needs:
+            words += ["--artefact", self.data("train")]
+        elif Need.ARTEFACT in spec.needs:
+            words += ["--artefact", str(made)]
+        # Ladders make the same calls at ES, which are paid once.
+        ladders = [each.name for each in self.specs if not each.attempts]
+        if spec.name in ladders[1:]:
+            words += ["--reuse", str(self.out / "runs" / ladders[0])]
+        return Command(f"evaluate {spec.name}", tuple(words))
+
+
+def made_by(spec: Spec) -> tuple[str, int]:
+    """Return the method and the epochs that make what a system reads; 0 is the tree's."""
+    return TRAINED.get(spec.name, (spec.trainer, 0))
+
+
+def default_arms(benchmark: str) -> tuple[str, ...]:
+    """Return what the paper reports for the benchmark, and the controls."""
+    wanted = {*PAPER[benchmark], *CONTROLS}
+    return tuple(name for name in SYSTEMS if name in wanted)
+
+
+def _write_splits(recipe: Recipe, config: Config, limit: int | None) -> int:
+    """Write the problems of every split; return the number of test problems."""
+    size = 0
+    for split in SPLITS:
+        data = load_data(recipe.benchmark, split, config, limit=limit)
+        if split == "train" and recipe.taught:
+            check_training(data.problems)
+        rows = "\n".join(problem_rows(data.problems))
+        write_atomic(Path(recipe.data(split)), f"{rows}\n")
+        size = len(data.problems)
+    return size
+
+
+def check_recipe(recipe: Recipe, config: Config) -> None:
+    """Raise for what would stop a later command, before anything is paid for."""
+    if any(method == "gepa" for method, _ in map(made_by, recipe.specs)):
+        require_gepa()
+    ledger = Ledger(config.caps(), config.prices)
+    ledger.require_price(config.model)
+    if recipe.taught:
+        config.for_teacher()
+        ledger.require_price(config.teacher or "")
+    if recipe.tree is not None:
+        tree = open_tree(recipe.tree)
+        if frozen_hash_of(recipe.tree) is None:
+            raise UsageError(
+                f"{recipe.tree} is not frozen",
+                fix=f"kace tree freeze {shlex.quote(str(recipe.tree))}",
+            )
+        for spec in recipe.specs:
             require_domains(spec, tree)
 
 
-def _command_lines(
-    commands: Sequence[Command], recipe: Recipe, config: Config
-) -> Iterator[str]:
-    expected = 0.0
-    most = 0.0
-    for each in commands:
-        calls = ""
-        if each.calls:
-            expected += each.calls[0]
-            most += each.calls[1]
-            calls = f", {each.calls[0]:.0f} to {each.calls[1]:.0f} calls"
-        yield f"# {each.about}{calls}"
-        yield f"kace {shlex.join(each.words)}"
-    yield (
-        f"# evaluation takes {expected:.0f} to {most:.0f} solver calls; learning and "
-        "training print theirs"
+def _forecast(recipe: Recipe, size: int) -> str:
+    calls = 0.0
+    for spec in recipe.specs:
+        calls += (spec.attempts or LADDER_CALLS) * size * recipe.seeds
+    return (
+        f"# evaluation takes about {calls:,.0f} solver calls; learning and training"
+        " print theirs"
     )
-    if config.max_usd is not None:
-        cap = f"{config.max_usd:.2f} USD"
-        yield f"# each command is given --max-usd with what is left of {cap}"
-    reported = recipe.benchmark.reported
-    figures = [
-        f"{arm} {reported[arm]}" for arm in recipe.arms if arm in reported
-    ]
-    yield f"# the paper reports, in percent: {', '.join(figures)}"
 
 
 def _run_all(commands: Sequence[Command], folder: Path, config: Config) -> None:
-    """Run each command in a process of its own: the learner's may open no evaluation file."""
-
-    def spent() -> float:
-        return bill_of(folder.rglob("calls"), config).usd
-
-    for place, each in enumerate(commands):
+    """Run each command in its own process: the learner's may open no evaluation file."""
+    for each in commands:
         note(f"kace: {each.about}")
         cap: tuple[str, ...] = ()
         if config.max_usd is not None and each.paid:
-            left = max(config.max_usd - spent(), LEAST_USD)
+            spent = bill_of(folder.rglob("calls"), config).usd
+            left = max(config.max_usd - spent, LEAST_USD)
             cap = ("--max-usd", f"{left:.6f}")
         code = _call((*each.words, *cap))
         if code:
-            done = (
-                ", ".join(some.about for some in commands[:place]) or "nothing"
+            raise KaceError(
+                f"'{each.about}' ended with exit code {code}",
+                fix="mend it (a reached cap: a higher --max-usd), then run the same"
+                " command: what is done is kept",
             )
-            rest = ", ".join(some.about for some in commands[place:])
-            failure = f"'{each.about}' ended with exit code {code}"
-            fix = "mend what it says, and run the same command: what is done is kept"
-            if config.max_usd is not None:
-                failure += f", {spent():.4f} of {config.max_usd:.2f} USD spent"
-                fix = (
-                    "mend what it says (if it is the cap: a higher --max-usd), and run "
-                    "the same command"
-                )
-            raise KaceError(f"{failure}. Done: {done}. Left: {rest}", fix=fix)
 
 
 def _call(words: Sequence[str]) -> int:
@@ -272,3 +368,129 @@ def _call(words: Sequence[str]) -> int:
         code = child.wait()
     signal.signal(signal.SIGTERM, before)
     return code
+
+
+# The table
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTable:
+    """The paper's figures beside ours, its comparisons, and the size of the tree."""
+
+    rows: tuple[dict[str, Any], ...]
+    comparisons: tuple[dict[str, Any], ...]  # of KACE with each other arm
+    sizes: tuple[dict[str, Any], ...]  # of the tree, by cell
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> PaperTable:
+        """Read the runs of a reproduction."""
+        folders = [recipe.out / "runs" / arm for arm in recipe.arms]
+        tables = {table.name: table for table in open_tables(folders)}
+        sizes: tuple[dict[str, Any], ...] = ()
+        if any(Need.TREE in spec.needs for spec in recipe.specs):
+            sizes = tuple(tree_sizes(open_tree(recipe.read_tree)))
+        return cls(
+            rows=tuple(_paper_rows(recipe.benchmark, tables)),
+            comparisons=tuple(_paper_comparisons(tables)),
+            sizes=sizes,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "rows": self.rows,
+            "comparisons": self.comparisons,
+            "tree": self.sizes,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield it for a terminal."""
+        yield ""
+        rows: list[tuple[str, ...]] = [
+            ("arm", "paper", "here", "95 % interval", "calls")
+        ]
+        for row in self.rows:
+            paper = "" if row["paper"] is None else f"{row['paper']:.1f}"
+            interval = "{:.1f} to {:.1f}".format(*row["interval"])
+            figures = (
+                f"{row['accuracy']:.1f}",
+                interval,
+                f"{row['calls']:.2f}",
+            )
+            rows.append((row["arm"], paper, *figures))
+        yield from aligned(rows)
+        if self.comparisons:
+            yield ""
+            rows = [("kace against", "difference", "95 % interval", "p (Holm)")]
+            for each in self.comparisons:
+                low, high = map(points, each["interval"])
+                difference = points(each["difference"])
+                interval = f"{low} to {high}"
+                p = p_text(each["p"])
+                rows.append((each["arm"], difference, interval, p))
+            for line in aligned(rows):
+                yield line.replace("−", "-")
+        if self.sizes:
+            yield ""
+            rows = [("tree", "cards", "tokens", "per card")]
+            for size in self.sizes:
+                mean = size["tokens"] / (size["cards"] or 1)
+                cell = f"{size['difficulty']} {size['domain']}".strip()
+                counts = (f"{size['cards']:,}", f"{size['tokens']:,}")
+                rows.append((cell, *counts, f"{mean:.0f}"))
+            yield from aligned(rows)
+
+
+def _paper_rows(
+    benchmark: str, tables: Mapping[str, Table]
+) -> Iterator[dict[str, Any]]:
+    for name, table in tables.items():
+        found = table.metrics()
+        if found.accuracy is not None and found.wilson is not None:
+            yield {
+                "arm": name,
+                "paper": PAPER[benchmark].get(name),
+                "accuracy": 100 * found.accuracy,
+                "interval": [100 * end for end in found.wilson],
+                "calls": found.paper_calls,
+                "truncated": found.truncated,
+            }
+
+
+def _paper_comparisons(tables: Mapping[str, Table]) -> Iterator[dict[str, Any]]:
+    """Yield how KACE compares with each other arm: above zero, KACE is better."""
+    if "kace" not in tables:
+        return
+    others = [table for name, table in tables.items() if name != "kace"]
+    for each in compare_all(tables["kace"], others):
+        low, high = each.interval
+        yield {
+            "arm": each.other,
+            "difference": -each.difference,
+            "interval": [-high, -low],
+            "p": each.adjusted,
+        }
+
+
+def tree_sizes(tree: EpistemicTree) -> Iterator[dict[str, Any]]:
+    """Yield the cards and tokens of every cell, then of the whole tree."""
+    for difficulty in Difficulty:
+        for domain in (*tree.domain_names, "universal"):
+            cards = []
+            for card in tree.shown:
+                place = (card.difficulty_tag, card.domain_tags[0])
+                if place == (difficulty, domain):
+                    cards.append(card)
+            if cards:
+                yield {
+                    "difficulty": difficulty.value,
+                    "domain": domain,
+                    "cards": len(cards),
+                    "tokens": sum(map(estimate, cards)),
+                }
+    yield {
+        "difficulty": "all",
+        "domain": "",
+        "cards": len(tree.shown),
+        "tokens": sum(map(estimate, tree.shown)),
+    }
