@@ -32,7 +32,7 @@ def test_the_defaults_of_the_classes_are_the_shipped_ones():
     assert (learning.epochs, learning.add_runs, learning.refine, learning.confident) == (1, 1, 0, True)
     assert (learning.evidence, learning.keep_above) == ("posterior", 0.8)
     assert (learning.impact, learning.impact_runs, learning.examples) == ("dropout", 4, 2)
-    assert (learning.wordings, learning.calibration_runs, learning.max_overlap) == (16, 3, 0.55)
+    assert (learning.wordings, learning.max_harm, learning.max_overlap) == (16, 0.5, 0.55)
     assert profile_of(None) == profile_of("default") == {}, "no profile repeats them"
 
 

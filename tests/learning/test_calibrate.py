@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import random
-import re
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kace.cards.card import Card, Difficulty, Example, Provenance, Status
-from kace.cards.store import CALIBRATION, TreeStore
+from kace.cards.store import TreeStore
 from kace.cards.tree import Add, Batch, Domain, EpistemicTree
 from kace.config import load_config
 from kace.ladder.record import Solution
-from kace.ladder.relevance import RelevanceScore
 from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import (
     CHANCE,
     LEAST,
-    Calibration,
     calibrate,
     keep_calibration,
     loosest,
     nearest_others,
     own_cards,
-    set_thresholds,
+    thresholds_of,
 )
-from kace.learning.study import LearnPlan, Settings, open_workbench
-from kace.models.base import Request
-from kace.models.scripted import Scripted
 from kace.problems import Problem, problem_rows
 from tests.command import run_kace
 
@@ -110,63 +101,36 @@ def test_the_cards_of_a_technique_are_those_of_its_family_and_of_whoever_shares_
 
 
 def test_a_problem_is_left_with_the_most_relevant_card_of_another_technique():
-    nearest = nearest_others(TREE, TRAIN)
-    assert set(nearest) == {TRAIN[4].text, TRAIN[5].text}, "whose own card nobody knows to be theirs"
-    assert [*nearest[TRAIN[4].text]] == ["EXACT_LOOM_RULE"]
+    nearest = nearest_others(TREE, TRAIN, LEAST)
+    assert set(nearest) == {TRAIN[4].id, TRAIN[5].id}, "whose own card nobody knows to be theirs"
     gone = EpistemicTree.of(TREE.domains, [each.with_status(Status.DEPRECATED) for each in TREE])
-    assert nearest_others(gone, TRAIN) == {}
+    assert nearest_others(gone, TRAIN, LEAST) == {}
 
 
-def solution(problem: Problem, exit: ExitPath, correct: bool) -> Solution:
-    return Solution.model_construct(problem=problem.id, exit=exit, correct=correct)
+@pytest.mark.parametrize(
+    ("correct", "exit", "closed", "skip_closed"),
+    [
+        (True, ExitPath.ES_UNANIMOUS, False, True),
+        (True, ExitPath.MS_MAJORITY, True, True),
+        (False, ExitPath.FALLBACK_PLURALITY, False, False),
+    ],
+)
+def test_a_wrong_card_costs_what_the_ladder_solves_alone(
+    correct: bool, exit: ExitPath, closed: bool, skip_closed: bool
+):
+    alone = [Solution.model_construct(problem=each.id, exit=exit, correct=correct) for each in TRAIN]
+    found = calibrate(TREE, TRAIN, alone, 0.5)
+    assert (found.threshold > LEAST, found.skip_threshold > LEAST) == (closed, skip_closed)
+    assert found.shown == (0 if closed else 2)
 
 
-def calibrated(alone: bool, shown: bool, exit: ExitPath) -> Calibration:
-    async def solve(problems: Sequence[Problem], relevance: RelevanceScore | None, number: int) -> list[Solution]:
-        if relevance:
-            assert all(relevance(problem.text) for problem in problems)
-        return [solution(problem, exit, shown if relevance else alone) for problem in problems]
-
-    return asyncio.run(calibrate(TREE, TRAIN, solve, runs=2, max_harm=0.5))
-
-
-def test_what_leaves_at_es_loses_only_where_es_is_skipped():
-    broken = calibrated(alone=True, shown=False, exit=ExitPath.ES_UNANIMOUS)
-    assert [(each.loss, each.skip_loss) for each in broken.left_out] == [(0.0, 1.0)] * 2
-    assert broken.threshold == LEAST < broken.left_out[0].score < broken.skip_threshold
-    climbing = calibrated(alone=True, shown=False, exit=ExitPath.MS_MAJORITY)
-    assert LEAST < climbing.left_out[0].score < climbing.threshold == climbing.skip_threshold
-    harmless = calibrated(alone=False, shown=True, exit=ExitPath.MS_MAJORITY)
-    assert harmless.threshold == harmless.skip_threshold == LEAST
-
-
-def breaks(request: Request) -> str:
-    """Knows every answer at MS, unless it is shown a demonstration about looms."""
-    read, asked = "\n".join(each.content for each in request.messages[:-1]), request.messages[-1].content
-    number = int(re.search(r"with (\d+)", asked)[1])
-    sure = request.attempt.tier == "MS" and "loom" not in read
-    return rf"\boxed{{{number - 3 if sure else request.sampling.seed + 1_000}}}"
-
-
-def test_a_learner_calibrates_the_tree_that_it_freezes_and_the_tree_remembers(tmp_path: Path):
+def test_a_tree_remembers_its_thresholds(tmp_path: Path):
     config = load_config({"model": "scripted/steady"}, env={})
-    settings = Settings(calibration_runs=2)
-    plan = LearnPlan(TRAIN * 2, config, settings, tmp_path)
-
-    async def work() -> Calibration:
-        async with open_workbench(tmp_path / "learn", config, plan.manifest(), model=Scripted(breaks)) as found:
-            first = await set_thresholds(TREE, TRAIN, found, settings)
-            assert first == await set_thresholds(TREE, TRAIN, found, settings), "done once"
-            return first
-
-    found = asyncio.run(work())
-    assert [each.loss for each in found.left_out] == [1.0, 1.0] and {each.card for each in found.left_out} == {
-        "EXACT_LOOM_RULE"
-    }
+    alone = [Solution.model_construct(problem=each.id, exit=ExitPath.MS_MAJORITY, correct=True) for each in TRAIN]
+    found = calibrate(TREE, TRAIN, alone, 0.5)
     keep_calibration(tmp_path, found, config.retrieval, {})
-    reading = load_config({"tree": tmp_path}, env={}).retrieval
-    assert reading.relevance_threshold == found.threshold > found.left_out[0].score
-    assert json.loads((tmp_path / CALIBRATION).read_text())["left_out"][0]["card"] == "EXACT_LOOM_RULE"
+    assert load_config({"tree": tmp_path}, env={}).retrieval.relevance_threshold == found.threshold
+    assert thresholds_of(tmp_path) == found.model_dump(exclude={"problems", "shown"})
 
 
 def test_the_command_calibrates_any_tree(tmp_path: Path):

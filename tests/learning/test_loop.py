@@ -29,7 +29,7 @@ CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
 """The whole block, as text."""
 TRAIN, TEST = problems(8), problems(4, start=50)
 RULE_CARDS = {f"EXACT_{rule.upper()}_RULE" for rule in RULES}
-TEXT = {"examples": 0, "wordings": 0, "calibration_runs": 0, "add_runs": 2, "confident": False}
+TEXT = {"examples": 0, "wordings": 0, "max_harm": 0, "add_runs": 2, "confident": False}
 """Settings of cards that are text alone."""
 REVISED = {"epochs": 2, "refine": 2}
 
@@ -140,7 +140,7 @@ def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
 
 def test_a_card_is_shown_only_where_its_words_fit(tmp_path: Path):
     world, train, test = World(misleading=False), told_again(TRAIN), told_again(TEST)
-    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, calibration_runs=0)
+    tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, max_harm=0)
     assert accuracy(world, tree, test, DEFAULTS) == 1.0
     assert accuracy(world, tree, TEST, DEFAULTS) == pytest.approx(1 / 3), "one word in common is not enough"
     assert accuracy(world, tree, TEST, CONFIG) == 1.0, "the whole block is"
@@ -149,7 +149,7 @@ def test_a_card_is_shown_only_where_its_words_fit(tmp_path: Path):
 def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path: Path):
     train = told_again(TRAIN)
     world = World(misleading=False, idle=False)
-    learned(world, tmp_path / "tree", config=DEFAULTS, train=train, wordings=0, calibration_runs=0)
+    learned(world, tmp_path / "tree", config=DEFAULTS, train=train, wordings=0, max_harm=0)
 
     def solved(run: str) -> set[str]:
         traces = tmp_path / "tree" / "learn" / f"epoch-1-refine-{run}" / "traces.jsonl"

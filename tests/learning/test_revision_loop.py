@@ -25,7 +25,7 @@ SETTINGS = {"examples": 1, "evidence": "posterior", "epochs": 1, "refine": 2} | 
     "add_runs": 2,
     "confident": False,
     "wordings": 0,
-    "calibration_runs": 0,
+    "max_harm": 0,
 }
 VAGUE = "flim has a formula of its own: write f = F(a, b)."
 

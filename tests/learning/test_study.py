@@ -34,7 +34,7 @@ def test_other_settings_and_other_prompts_are_refused(tmp_path: Path):
     opened(tmp_path, Settings())
     opened(tmp_path, Settings())
     with pytest.raises(UsageError, match="settings"):
-        opened(tmp_path, Settings(calibration_runs=2))
+        opened(tmp_path, Settings(max_harm=2))
     with pytest.raises(UsageError, match="settings"):
         opened(tmp_path, Settings(epochs=5))
     path = tmp_path / "learn.json"

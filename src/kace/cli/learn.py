@@ -55,9 +55,9 @@ from kace.learning.calibrate import (
     keep_tree,
     read_learned,
     select_epoch,
-    set_thresholds,
     solver_settings,
 )
+from kace.learning.calibrate import calibrate as calibrate_tree
 from kace.learning.loop import learn as learn_tree
 from kace.learning.report import (
     CardReport,
@@ -73,6 +73,7 @@ from kace.learning.study import (
     AUTHOR,
     QUICK,
     LearnPlan,
+    RunReading,
     Settings,
     StepName,
     check_training,
@@ -402,8 +403,8 @@ def select(
 def calibrate(options: Options, tree: Path, train: Path) -> None:
     """Set a tree's relevance thresholds from training problems alone.
 
-    Each problem to which a card of another technique is relevant is solved with that
-    card and without: what is lost is the harm of showing a card where it does not fit.
+    Each problem is scored as if training had never seen its technique, and solved
+    without cards: at worst a wrong card breaks what the ladder alone gets right.
     `kace learn` does this for the trees it makes.
     """
     profile = profile_of(None, tree).get("learning", {})
@@ -423,8 +424,14 @@ def calibrate(options: Options, tree: Path, train: Path) -> None:
             tree / "calibrate", config, manifest, observer=progress
         ) as resources:
             progress.ledger = resources.session.ledger
+            alone = await resources.run(
+                StepName("calibrate", "alone"),
+                problems,
+                RunReading(),
+                resources.seed_of(0, 1),
+            )
             cards = open_tree(tree)
-            return await set_thresholds(cards, problems, resources, settings)
+            return calibrate_tree(cards, problems, alone, settings.max_harm)
 
     with LearnProgress(1) as progress:
         found = run_async(work(), resumable=True)
@@ -763,4 +770,4 @@ def calibration_lines(found: Calibration) -> Iterator[str]:
         "skipping ES, in expectation, on problems of techniques that the tree lacks"
     )
     problems = counted(found.problems, "training problem")
-    yield f"             from {problems}, {counted(found.runs, 'run')}"
+    yield f"             from {problems}, of which {found.shown} would read a wrong card"

@@ -1,12 +1,12 @@
 """Choose on problems: a tree's relevance thresholds, and the epoch to keep.
 
-Thresholds come from training problems alone. Each is solved again with the cards of its
-own technique left out and the most relevant of the others shown, as if training had
-never seen its kind. What that loses against the ladder without cards is the cost of a
-wrong card. The threshold is the loosest at which this loss stays under the harm allowed,
-by the bound of conformal risk control where there are enough problems: a new problem of
-a technique that the tree lacks loses at most (losses + 1) / (problems + 1) in
-expectation. An epoch is chosen on validation problems that the learner never saw.
+Thresholds come from training problems alone. Each is scored as if training had never
+seen its technique, so every card that reaches the threshold then is a wrong one. At
+worst such a card breaks whatever the ladder solves without cards. The threshold is the
+loosest at which this loss stays under the harm allowed, by the bound of conformal risk
+control where there are enough problems: a new problem of a technique that the tree lacks
+loses at most (losses + 1) / (problems + 1) in expectation. An epoch is chosen on
+validation problems that the learner never saw.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from kace.cards.store import CALIBRATION, TreeStore, open_tree
 from kace.cards.tree import EpistemicTree, cards_by_source
@@ -27,18 +27,15 @@ from kace.config import Config, RetrievalConfig
 from kace.errors import DataError, UsageError
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Solution
-from kace.ladder.relevance import BackgroundScore, RelevanceScore
+from kace.ladder.relevance import BackgroundScore
 from kace.ladder.tiers import ExitPath
 from kace.learning import StepResult
 from kace.learning.study import (
     LearnManifest,
     ProblemSet,
     RunReading,
-    Settings,
     StepName,
     StepObserver,
-    Workbench,
-    gather_all,
     open_workbench,
     require_answers,
     write_profile,
@@ -60,130 +57,52 @@ CHANCE = 0.5
 SELECTOR = "kace learn select"
 SNAPSHOTS = "snapshots"
 
-Solve = Callable[
-    [Sequence[Problem], RelevanceScore | None, int],
-    Awaitable[Sequence[Solution]],
-]
-"""Solves problems with the cards that a score picks, ES skipped, or without cards; the
-number is the run's."""
-
-
-class LeftOut(StepResult):
-    """A training problem, and the cost of the most relevant card of another technique."""
-
-    problem: str
-    card: str
-    score: float
-    loss: float  # of accuracy, mean over runs, if the ladder escalates before it reads
-    skip_loss: float  # if ES is skipped
-
 
 class Calibration(StepResult):
-    """The thresholds of a tree, and the losses that they come from."""
+    """The thresholds of a tree, and the harm that they bound."""
+
+    model_config = ConfigDict(extra="ignore")
 
     problems: int
-    runs: int
     max_harm: float  # points of accuracy
+    shown: int = 0  # problems that a card of another technique is shown to
     threshold: float
     bound: float  # the most points that a new problem loses, in expectation
     skip_threshold: float
     skip_bound: float
-    left_out: tuple[
-        LeftOut, ...
-    ]  # problems that read a card at the loosest threshold
 
 
-async def set_thresholds(
+def calibrate(
     tree: EpistemicTree,
     train: Sequence[Problem],
-    work: Workbench,
-    settings: Settings,
-) -> Calibration:
-    """Return the thresholds of a tree, measured once."""
-
-    async def solve(
-        problems: Sequence[Problem],
-        relevance: RelevanceScore | None,
-        number: int,
-    ) -> Sequence[Solution]:
-        what = "left out" if relevance else "alone"
-        step = StepName("calibrate", what, number=number)
-        read = tree if relevance else EpistemicTree.of(tree.domains, ())
-        reading = RunReading(read, relevance=relevance)
-        return await work.run(step, problems, reading, work.seed_of(0, number))
-
-    async def measure() -> Calibration:
-        return await calibrate(
-            tree,
-            train,
-            solve,
-            runs=settings.calibration_runs,
-            max_harm=settings.max_harm,
-        )
-
-    return await work.log.once(
-        StepName("close", "calibrate"), Calibration, measure
-    )
-
-
-async def calibrate(
-    tree: EpistemicTree,
-    train: Sequence[Problem],
-    solve: Solve,
-    *,
-    runs: int,
+    alone: Sequence[Solution],
     max_harm: float,
 ) -> Calibration:
-    """Return the thresholds, from runs of the problems that another's card is near."""
+    """Return the thresholds of a tree, from what the ladder solves without cards."""
     worded = any(card.wordings for card in tree.shown)
     least = LEAST_WORDED if worded else LEAST
-    nearest = nearest_others(tree, train, least)
-    problems = [problem for problem in train if problem.text in nearest]
-
-    def others(problem: str, least: float = 0.0) -> Mapping[str, float]:
-        return nearest[problem]
-
-    requests = []
-    for number in range(1, runs + 1) if problems else ():
-        requests.append(solve(problems, None, number))
-        requests.append(solve(problems, others, number))
-    solved = await gather_all(requests)
-    losses = dict.fromkeys((problem.id for problem in problems), 0.0)
-    skip_losses = dict(losses)
-    for alone, shown in zip(solved[::2], solved[1::2], strict=True):
-        for before, after in zip(alone, shown, strict=True):
-            loss = float(bool(before.correct)) - float(bool(after.correct))
-            skip_losses[before.problem] += loss / runs
-            # A problem that leaves at ES never reads. MS and HS are the same samples,
-            # whether ES was skipped or failed.
-            if before.exit is not ExitPath.ES_UNANIMOUS:
-                losses[before.problem] += loss / runs
-    found = []
-    for problem in problems:
-        [(card, score)] = nearest[problem.text].items()
-        left_out = LeftOut(
-            problem=problem.name,
-            card=card,
-            score=score,
-            loss=losses[problem.id],
-            skip_loss=skip_losses[problem.id],
-        )
-        found.append(left_out)
-    found.sort(key=lambda each: (-each.score, each.problem))
+    scores = nearest_others(tree, train, least)
+    losses = []
+    skip_losses = []
+    for record in alone:
+        score = scores.get(record.problem, 0.0)
+        right = bool(record.correct)
+        # A problem that leaves at ES never reads, unless ES is skipped.
+        reads = record.exit is not ExitPath.ES_UNANIMOUS
+        if score:
+            losses.append((score, float(right and reads)))
+            skip_losses.append((score, float(right)))
     size = len(train)
-    kept = [(each.score, each.loss) for each in found]
-    skipped = [(each.score, each.skip_loss) for each in found]
-    threshold, bound = loosest(kept, size, max_harm, least)
-    skip, skip_bound = loosest(skipped, size, max_harm, least)
+    threshold, bound = loosest(losses, size, max_harm, least)
+    skip, skip_bound = loosest(skip_losses, size, max_harm, least)
     return Calibration(
         problems=size,
-        runs=runs,
         max_harm=max_harm,
+        shown=sum(score >= threshold for score in scores.values()),
         threshold=threshold,
         bound=bound,
         skip_threshold=max(threshold, skip),
         skip_bound=skip_bound,
-        left_out=tuple(found),
     )
 
 
@@ -216,23 +135,19 @@ def loosest(
 
 
 def nearest_others(
-    tree: EpistemicTree, train: Sequence[Problem], least: float = LEAST
-) -> Mapping[str, Mapping[str, float]]:
-    """Return the most relevant card of another technique with its score, by problem text.
-
-    Problems whose nearest card does not reach `least` are left out.
-    """
+    tree: EpistemicTree, train: Sequence[Problem], least: float
+) -> dict[str, float]:
+    """Return the best score of a card of another technique, by problem id."""
     own = own_cards(tree, train)
     score = BackgroundScore(tree)
     shown = {card.card_id for card in tree.shown}
     found = {}
     for problem in train:
-        best = (0.0, "")
-        for card, near in score(problem.text, least).items():
-            if card in shown and card not in own[problem.id]:
-                best = max(best, (near, card))
-        if best[1]:
-            found[problem.text] = {best[1]: best[0]}
+        others = shown - own[problem.id]
+        scores = score(problem.text, least)
+        near = [value for card, value in scores.items() if card in others]
+        if near:
+            found[problem.id] = max(near)
     return found
 
 

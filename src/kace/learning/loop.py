@@ -9,9 +9,10 @@ from kace.cards.card import UNIVERSAL, Card, Difficulty
 from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
+from kace.ladder.retrieve import route_by_words
 from kace.ladder.tiers import TierName
 from kace.learning.admit import Rulings, admit, consolidate
-from kace.learning.calibrate import keep_calibration, set_thresholds
+from kace.learning.calibrate import calibrate, keep_calibration
 from kace.learning.measure import (
     Impact,
     compare,
@@ -42,7 +43,6 @@ from kace.learning.study import (
     ADD,
     BASE,
     UNSEEN,
-    Routes,
     RunReading,
     StepName,
     Study,
@@ -74,8 +74,12 @@ async def learn(study: Study) -> EpistemicTree:
         study.writer.snapshot(epoch)
     if settings.wordings:
         await word(study)
-    if settings.calibration_runs:
-        found = await set_thresholds(study.tree, study.train, study, settings)
+    if settings.max_harm:
+        # The first run had no cards to read.
+        bare = EpistemicTree.of(study.tree.domains, ())
+        alone = await first_run(rounds[0], 1, bare, study)
+        found = calibrate(study.tree, study.train, alone, settings.max_harm)
+        study.log.write(StepName("close", "calibrate"), found)
         learned = settings.model_dump(mode="json")
         folder = study.writer.folder
         keep_calibration(folder, found, study.config.retrieval, learned)
@@ -94,15 +98,10 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     """Phase 1: a tiered run, then new cards for every cell of the tiers that failed."""
     tree = study.tree
     place = "+".join(tier.value for tier in tiers)
-    records = await study.run(
-        StepName("add", "run", epoch, place),
-        study.train,
-        RunReading(tree),
-        study.seed_of(epoch, ADD),
-    )
+    records = await first_run(tiers, epoch, tree, study)
     at_es: dict[str, list[FailedProblem]] = {}
     if study.settings.confident:
-        at_es = await failures_at_es(epoch, place, records, study)
+        at_es = failures_at_es(records, study)
     works = []
     for tier in tiers:
         for domain in tree.domain_names:
@@ -118,27 +117,29 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     study.writer.commit(StepName("add", "commit", epoch, place), wanted)
 
 
-async def failures_at_es(
-    epoch: int, place: str, records: Records, study: Study
+async def first_run(
+    tiers: Sequence[TierName], epoch: int, tree: EpistemicTree, study: Study
+) -> Records:
+    """Return the records of the run that new cards are written from."""
+    place = "+".join(tier.value for tier in tiers)
+    step = StepName("add", "run", epoch, place)
+    seed = study.seed_of(epoch, ADD)
+    return await study.run(step, study.train, RunReading(tree), seed)
+
+
+def failures_at_es(
+    records: Records, study: Study
 ) -> dict[str, list[FailedProblem]]:
     """Return the problems that ES left with a unanimous wrong answer, by domain.
 
     Without them a rule that the solver is confidently wrong about is never written.
     """
-    wrong = list(filter(wrong_at_es, records))
-    domains = study.tree.domains
-    problems = [study.by_id[record.problem] for record in wrong]
-    step = StepName("add", "place", epoch, place)
-    find = partial(study.route_all, problems, domains)
-    routes = await study.log.once(step, Routes, find)
-    found: dict[str, list[FailedProblem]] = {
-        domain.name: [] for domain in domains
-    }
-    for record, problem in zip(wrong, problems, strict=True):
+    found: dict[str, list[FailedProblem]] = {}
+    for record in filter(wrong_at_es, records):
+        problem = study.by_id[record.problem]
         failure = FailedProblem.of(record, problem, TierName.ES, study.text_of)
-        for domain in domains:
-            if domain.name in routes.domains[problem.id]:
-                found[domain.name].append(failure)
+        for name in route_by_words(problem, study.tree.domains):
+            found.setdefault(name, []).append(failure)
     return found
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -24,6 +23,7 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
 
@@ -61,9 +61,9 @@ from kace.learning.teacher import (
     failures,
     open_teacher,
 )
-from kace.models.base import ChatModel, Usage
+from kace.models.base import ChatModel
 from kace.models.budget import Ledger
-from kace.models.cache import TEACHER, CallStore, read_calls
+from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
 from kace.problems import Problem, overlaps, problems_hash
 from kace.runs.manifest import hold_to, manifest_of, solver_prompts
 from kace.runs.run import Run, Solve
@@ -85,7 +85,7 @@ QUICK = {
     "refine": 0,
     "impact_runs": 1,
     "evidence": "threshold",
-    "calibration_runs": 0,
+    "max_harm": 0,
 }
 """What `--quick` sets. Few problems prove and calibrate nothing, so every card that
 passes admission is kept: evidence by threshold measures cards and retires none."""
@@ -132,11 +132,9 @@ class Settings(StepResult):
     failures: Literal["tier", "final"] = "tier"
     """What cards are written from: problems that the tier did not deliver, or only
     those whose final answer was wrong."""
-    calibration_runs: Annotated[int, Field(ge=0, le=20)] = 3
-    """Runs that the relevance thresholds are set from; 0 leaves them as configured."""
-    max_harm: Annotated[float, Field(gt=0, le=100)] = 0.5
+    max_harm: Annotated[float, Field(ge=0, le=100)] = 0.5
     """Points of accuracy that cards may cost, in expectation, on problems of techniques
-    that the tree lacks."""
+    that the tree lacks. 0 leaves the relevance thresholds as configured."""
     wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 16
     """Problems in other stories that the teacher writes for each card that is kept, to
     find it by."""
@@ -827,39 +825,37 @@ class Bill(BaseModel):
 
 def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     """Return the cost of the finished calls in folders; each call counts once."""
-    used: defaultdict[str, list[Usage]] = defaultdict(list)
-    batched: defaultdict[str, Usage] = defaultdict(Usage)
-    seen: set[str] = set()
-    for folder in folders:
-        for segment in sorted(folder.glob("*.jsonl")):
-            for record in read_calls(segment):
-                if record.key in seen:
-                    continue
-                seen.add(record.key)
-                role = ROLES.get(record.tier, "solver")
-                usage = record.reply().usage
-                used[role].append(usage)
-                if record.batch:
-                    batched[role] += usage
     prices = Ledger(prices=config.prices)
-    roles = []
-    for role, calls in sorted(used.items()):
-        total = Usage()
-        for usage in calls:
-            total += usage
+    used: dict[str, RoleBill] = {}
+    seen: set[str] = set()
+    records = chain.from_iterable(map(_recorded_calls, folders))
+    for record in records:
+        if record.key in seen:
+            continue
+        seen.add(record.key)
+        role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
-        bill = RoleBill(
+        before = used.get(role, RoleBill(role=role, usd=0.0))
+        usage = record.reply().usage
+        usd = None
+        if price and before.usd is not None:
+            usd = before.usd + price.cost(usage, record.batch)
+        used[role] = RoleBill(
             role=role,
-            calls=len(calls),
-            input=total.input,
-            cached=total.cached,
-            written=total.written,
-            output=total.output,
-            usd=price.mixed(total, batched[role]) if price else None,
+            calls=before.calls + 1,
+            input=before.input + usage.input,
+            cached=before.cached + usage.cached,
+            written=before.written + usage.written,
+            output=before.output + usage.output,
+            usd=usd,
         )
-        roles.append(bill)
-    return Bill(roles=tuple(roles))
+    return Bill(roles=tuple(used[role] for role in sorted(used)))
+
+
+def _recorded_calls(folder: Path) -> Iterator[CallRecord]:
+    for segment in sorted(folder.glob("*.jsonl")):
+        yield from read_calls(segment)
 
 
 def write_bill(folder: Path, config: Config) -> None:
