@@ -19,7 +19,7 @@ from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning import StepResult
 from kace.learning.admit import Rulings, consolidate
-from kace.learning.measure import CardVotes, Comparison, Fire, Impact, Lift
+from kace.learning.measure import CardVotes, Comparison, Fire, Impact, Lift, text_digest
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
 from kace.learning.revise import Action, Revision, Revisions
@@ -173,8 +173,11 @@ class Learner:
         )
         one = CardVotes(problem=f"{1:064x}", right=3, made=4, right_without=1, made_without=4)
         votes = one, CardVotes(problem=f"{4:064x}", right=1, made=4, right_without=2, made_without=4)
-        lifts = (self.lift(HELPS, 0.25, 0.05, 0.45, votes), self.lift(HARMS, -0.2, -0.9, -0.1))
-        self.keep("refine", "impact", Impact(fires=(fire,), lifts=lifts))
+        lifts = [self.lift(HELPS, 0.25, 0.05, 0.45, votes), self.lift(HARMS, -0.2, -0.9, -0.1)]
+        for place, lift in enumerate(lifts):
+            text = text_digest(self.growth.tree.card(lift.card_id))
+            lifts[place] = lift.model_copy(update={"text": text})
+        self.keep("refine", "impact", Impact(fires=(fire,), lifts=tuple(lifts)))
         tree = self.growth.tree
         credited = (
             Edit(tree.card(HELPS).with_status(Status.VALIDATED)),
@@ -311,11 +314,9 @@ def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
         learner.add_medium()
         learner.add_hard()
         learner.measure()
-        revision = Revision(action=Action.EDIT, card_id=HELPS, reason="clearer")
-        learner.keep("refine", "revise", Revisions(revisions=(revision,)), place="algebra", number=2)
-        kept = {"domain": "algebra", "number": 2, "n": 5, "lift": 0.2}
-        look = Comparison.model_validate({**kept, "gained": [], "lost": [], "accepted": True, "reason": "yes"})
-        learner.keep("refine", "compare", look, place="algebra", number=2)
+        card = learner.growth.tree.card(HELPS)
+        rewritten = card.model_copy(update={"payload": f"{card.payload}\nThen check it."})
+        learner.commit("refine", "commit", (Edit(rewritten),), "algebra")
     found = report_of(tmp_path / "tree")
     assert found.cards[0].outdated
     assert "earlier text" in page(found)

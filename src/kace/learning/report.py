@@ -32,6 +32,7 @@ from kace.learning.measure import (
     Impact,
     Lift,
     lifts_by_source,
+    text_digest,
 )
 from kace.learning.propose import Proposals
 from kace.learning.revise import Demonstrations, Revision, Revisions
@@ -255,7 +256,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         runs=tuple(runs),
         under_way=under_way,
         domains=tuple(_domains(tree)),
-        cards=_cards(tree, steps, revised),
+        cards=_cards(tree, steps),
         proposals=proposals,
         refused=refused,
         revised=revised,
@@ -410,27 +411,19 @@ def _revised(
             yield Revised(step.epoch, step.place, revision, done)
 
 
-def _cards(
-    tree: EpistemicTree, steps: _DoneSteps, revised: Sequence[Revised]
-) -> tuple[CardReport, ...]:
+def _cards(tree: EpistemicTree, steps: _DoneSteps) -> tuple[CardReport, ...]:
     """Return the cards of the tree, those with the highest lift first."""
     fires: dict[str, Fire] = {}
-    lifts: dict[str, tuple[int, Lift]] = {}
-    for step, impact in steps.of(Impact, "impact"):
-        for fire in impact.fires:
-            fires[fire.card_id] = fire
-        for lift in impact.lifts:
-            lifts[lift.card_id] = (step.epoch, lift)
-    changed: dict[str, int] = {}
-    for each in revised:
-        if each.accepted and each.revision.action.value in ("EDIT", "RELOCATE"):
-            changed[each.revision.card_id] = each.epoch
+    lifts: dict[str, Lift] = {}
+    for _, impact in steps.of(Impact, "impact"):
+        fires.update((fire.card_id, fire) for fire in impact.fires)
+        lifts.update((lift.card_id, lift) for lift in impact.lifts)
     found = []
     for name, card in tree.cards.items():
-        epoch, newest = lifts.get(name, (0, None))
-        outdated = newest is not None and changed.get(name, 0) >= epoch
+        lift = lifts.get(name)
+        outdated = lift is not None and lift.text != text_digest(card)
         place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
-        found.append(CardReport(card, place, fires.get(name), newest, outdated))
+        found.append(CardReport(card, place, fires.get(name), lift, outdated))
 
     def rank(each: CardReport) -> tuple[float, str]:
         return -each.lift.effect if each.lift else math.inf, each.card.card_id
@@ -587,17 +580,13 @@ def _forecast_teacher(
     """Return the forecast of domains, cards, rulings, revisions and wordings."""
     kinds = 2 + settings.imagine + bool(settings.examples)
     tries = min(1, settings.refine)
-    calls = 1 + settings.epochs * DOMAINS * (2 * kinds + tries)
-    calls += DOMAINS * bool(settings.wordings)
-    shown = FAILED_SHARE * (text + train * TAIL_CHARS)
-    cards = FAILED_SHARE * train * settings.cards_per_problem
-    written = cards * CARD_TOKENS * (1 + settings.examples)
-    read = settings.epochs * ((2 + tries) * shown + 3 * written)
-    output = settings.epochs * (2 + tries) * written
-    output += cards * settings.wordings * WORDING_TOKENS + calls * 100
-    model = config.teacher or ""
-    read += calls * PROMPT_TOKENS
-    return _role("teacher", model, config, calls, read, output)
+    calls = settings.epochs * DOMAINS * (2 * kinds + tries) + DOMAINS
+    shown = settings.epochs * (2 + tries) * FAILED_SHARE
+    read = shown * (text + train * TAIL_CHARS) + calls * PROMPT_TOKENS
+    cards = settings.epochs * FAILED_SHARE * train * settings.cards_per_problem
+    card = CARD_TOKENS * (1 + settings.examples) * (2 + tries)
+    written = cards * (card + settings.wordings * WORDING_TOKENS)
+    return _role("teacher", config.teacher or "", config, calls, read, written)
 
 
 def _role(
