@@ -5,6 +5,7 @@ In memory a demonstration is a card, so that relevance, budget, prompt and recor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kace.answers.extract import last_boxed
 from kace.baselines.evaluate import Training, TrainPlan, read_artefact
 from kace.cards.card import (
     UNIVERSAL,
@@ -27,7 +29,6 @@ from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import Ranking, text_scorer
 from kace.learning import StepResult
-from kace.learning.propose import worked_example
 from kace.learning.study import RunReading, StepName
 from kace.models.base import after_thinking
 from kace.problems import Problem
@@ -148,7 +149,7 @@ def _first_right(record: Solution, training: Training) -> str:
 def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:
     found = []
     for problem, solution in zip(plan.train, solutions, strict=True):
-        example = worked_example(problem, solution)
+        example = _worked_example(problem, solution)
         worked = example.worked if solution else ""
         made = SolvedProblem(
             problem=example.problem,
@@ -159,3 +160,12 @@ def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:
     fewshot = FewshotSet(kind=plan.method, problems=tuple(found))
     write_atomic(plan.out / FILE, fewshot.model_dump_json(indent=1) + "\n")
     return fewshot
+
+
+def _worked_example(problem: Problem, solution: str) -> Example:
+    """Return a problem with a solution that ends in its answer, without blank lines."""
+    worked = solution.strip()
+    if not last_boxed(worked):
+        worked = f"{worked}\nThe answer is \\boxed{{{problem.answer}}}."
+    text = re.sub(r"\n\s*\n", "\n", problem.text.strip())
+    return Example(text, re.sub(r"\n\s*\n", "\n", worked))

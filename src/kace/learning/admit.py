@@ -31,7 +31,6 @@ from kace.learning.teacher import (
     CardRefusal,
     Grammar,
     Reading,
-    Screen,
     TeacherStep,
     TreeCell,
     instructions,
@@ -114,19 +113,6 @@ async def admit(
                 card_id=name, by="teacher", rule=rule, reason=reason
             )
             refused.append(refusal)
-        else:
-            admitted.append(card)
-    return Rulings(admitted=tuple(admitted), refused=tuple(refused))
-
-
-def admit_by_code(proposals: Proposals, screen: Screen) -> Rulings:
-    """Return the cards that no rule of code refuses. No teacher judges them."""
-    admitted: list[Card] = []
-    refused: list[CardRefusal] = []
-    for card in proposals.cards:
-        found = screen(card)
-        if found:
-            refused.append(found)
         else:
             admitted.append(card)
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))

@@ -47,7 +47,7 @@ from kace.learning.study import (
     read_bill,
     read_steps,
 )
-from kace.learning.teacher import SOLUTIONS, TAIL_CHARS, CardRefusal
+from kace.learning.teacher import TAIL_CHARS, CardRefusal
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.problems import Problem
@@ -553,7 +553,7 @@ def forecast(
     chars = sum(len(problem.text) for problem in train)
     text = chars / CHARS_PER_TOKEN  # tokens of all problems together
     found = [_forecast_solver(text, len(train), config, settings)]
-    if config.teacher and config.teacher != SOLUTIONS:
+    if config.teacher:
         found.append(_forecast_teacher(text, len(train), config, settings))
     return tuple(found)
 

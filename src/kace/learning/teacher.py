@@ -67,7 +67,6 @@ from kace.problems import Problem
 MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000
 MAX_REASON = 400  # characters kept of a reason
-SOLUTIONS = "solutions"  # the name of the teacher that is no model
 
 _NO_BLOCK = "the reply holds no block of the form asked for"
 _THOUGHT = re.compile(
@@ -349,18 +348,11 @@ class TeacherStep(NamedTuple):
 
 def open_teacher(config: Config) -> ChatModel:
     """Open the configured teacher's model; refuse a configuration without one."""
-    if not config.teacher or config.teacher == SOLUTIONS:
-        what = "a learner needs a teacher"
-        if config.teacher:
-            what = "--teacher solutions is for --method kace"
-        known = (
-            "anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (a person answers "
-            "files), or replay/RUN"
-        )
+    if not config.teacher:
         raise UsageError(
-            what,
-            fix=f"name one: --teacher {known}; solutions needs no model, and learns a "
-            "tree",
+            "a learner needs a teacher",
+            fix="name one: --teacher anthropic/NAME, openai/NAME, local/NAME, "
+            "exchange/DIR (a person or an agent answers files), or replay/RUN",
         )
     Ledger(config.caps(), config.prices).require_price(config.teacher)
     provider, _, name = config.teacher.partition("/")
