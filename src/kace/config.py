@@ -528,7 +528,6 @@ def profile_of(
     # A tree may come from somebody else, so that links in it are not followed.
     foreign = not name and chosen not in PROFILES
     found = _read_toml(path, read_plain if foreign else Path.read_bytes)
-    _drop_old_relevance(found.get("retrieval"), chosen)
     sections = {}
     for section, values in found.items():
         if section not in ("retrieval", "learning") or not isinstance(
@@ -540,19 +539,6 @@ def profile_of(
             )
         sections[section] = values
     return sections
-
-
-def _drop_old_relevance(retrieval: object, name: str) -> None:
-    """Drop the setting `relevance` of older profiles, or refuse one of the score that is gone."""
-    if (
-        isinstance(retrieval, dict)
-        and retrieval.pop("relevance", None) == "tree"
-    ):
-        raise UsageError(
-            f"{name}: the relevance score 'tree' is gone",
-            fix="remove relevance and relevance_threshold there, then set a new"
-            " threshold with: kace learn calibrate TREE --train FILE",
-        )
 
 
 def profile_text(

@@ -32,7 +32,7 @@ READING = (
     (*TRAIN, "--out", "never", "--dry-run"),
     ("eval", "--system", "list"),
     ("data", "list"), ("data", "fetch", "starter"),
-    ("models", "list"), ("models", "where", "qwen2.5-coder-0.5b"), ("doctor", *DICE),
+    ("models", "list"), ("doctor", *DICE),
 )  # fmt: skip
 JSON = {
     "solve": ("What is 1 + 1?", *DICE),
@@ -40,7 +40,6 @@ JSON = {
     "learn report": ("made/tree",),
     "learn select": ("made/tree", "--validation", "held.jsonl"),
     "learn calibrate": ("tree", "--train", "train.jsonl", *DICE),
-    "learn wordings": ("tree", "--teacher", "scripted/steady"),
     "tree show": ("tree",),
     "tree log": ("tree",),
     "eval": ("--data", "train.jsonl", *DICE, "--out", "base"),

@@ -102,9 +102,8 @@ def test_the_recordings_are_of_the_default_model_and_only_those_with_cards_diffe
 def test_a_demo_with_another_model_makes_every_attempt_itself(kace, tmp_path: Path):
     done = kace("demo", "--model", "scripted/steady", "--out", "both", PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert re.search(r"\n  source .*/bin/activate\n  kace solve ", done.stdout), "kace is not on that path"
     assert done.stdout.count("2 of 2 attempts agree at ES") == 2 * len(demo_problems())
-    assert "REPLAY" not in done.stdout and "Every attempt is made now." in done.stdout
+    assert "REPLAY" not in done.stdout
     rows = [json.loads(line) for line in (tmp_path / "both" / WITHOUT / "traces.jsonl").read_text().splitlines()]
     assert not any(attempt["from_cache"] for row in rows for attempt in row["attempts"])
 
@@ -129,13 +128,6 @@ def test_models_are_listed_with_size_and_state(kace):
     assert {row["name"] for row in rows} >= {"local/qwen2.5-coder-0.5b", "local/smollm2-135m"}
     assert not any(row["here"] for row in rows)
     assert "491 MB  not here" in kace("models", "list").stdout
-
-
-def test_where_fails_with_the_fix_when_a_model_is_not_here(kace):
-    done = kace("models", "where", "smollm2-135m")
-    assert done.returncode == 1
-    assert "kace models pull smollm2-135m" in done.stderr
-    assert kace("models", "where", "qwen").returncode == 2
 
 
 def test_the_doctor_passes_what_works_and_says_the_fix_for_what_does_not(kace):
@@ -199,26 +191,9 @@ def test_data_writes_the_bundled_splits(kace, tmp_path: Path):
     assert len(load_problems(tmp_path / "sets" / "starter_train.jsonl")) == 100
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fix"),
-    [
-        (("solve", "2+2?", "--router", "words"), "--set router=VALUE"),
-        (("solve", "2+2?", "--timeout=5"), "--set timeout=VALUE"),
-        (("learn", "--refine", "0"), "--set refine=VALUE"),
-        (("solve", "2+2?", "--max-connections", "4"), "--set max_connections=VALUE"),
-    ],
-)
-def test_a_setting_typed_as_an_option_is_refused_with_the_way_to_set_it(kace, arguments: tuple[str, ...], fix: str):
-    done = kace(*arguments)
-    assert done.returncode == 2
-    assert f"Fix: write {fix}" in done.stderr and done.stderr.count("\n") == 1
-
-
 def test_shared_options_follow_the_verb_and_are_refused_where_they_do_nothing(kace):
     rows = kace("models", "list", "--json").stdout.splitlines()
     assert json.loads(rows[0])["name"].startswith("local/")
-    done = kace("models", "where", "smollm2-135m", "--set", "cache_dir=other")
-    assert done.returncode == 1 and "is not in other" in done.stderr
     refused = kace("tree", "freeze", "t", "--json")
     assert refused.returncode == 2 and "no such option '--json'" in refused.stderr
     assert refused.stderr.count("\n") == 1

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from kace.cards.card import card_line, read_card
-from kace.cards.store import TreeStore, open_tree
+from kace.cards.store import open_tree
 from kace.ladder.prompt import card_text
 from kace.learning.revise import read_wordings
 from kace.learning.screen import HeldOutHashes
 from kace.problems import Problem
-from tests.command import run_kace
 from tests.learning.sound_cards import sound_card
 from tests.learning.test_loop import learned, shown
 from tests.learning.world import World
@@ -68,43 +67,6 @@ def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path)
             raise AssertionError("asked again")
 
     assert learned(Silent(), tmp_path / "tree", wordings=6) == tree
-
-
-def test_wordings_for_a_tree_by_files_leave_out_what_is_held_out(tmp_path: Path):
-    TreeStore.create(tmp_path / "tree", (), [SPEED.at(SPEED.difficulty_tag, ("universal",))], author="test").freeze()
-    (tmp_path / "test.jsonl").write_text(
-        '{"problem": "A snail climbs up a garden wall by 5 cm each morning and slides down at night", "answer": "9"}\n'
-    )
-    asked = ("learn", "wordings", "tree", "--teacher", "exchange/desk", "--held-out", "test.jsonl")
-    asked += ("--set", "wordings=4", "--set", "wait=false")
-    done = run_kace(tmp_path, *asked)
-    (letter,) = (tmp_path / "desk").glob("*.request.md")
-    assert done.returncode == 0 and letter.name in done.stderr
-    assert "Write 4 wordings for each of these cards." in letter.read_text()
-    retold = FOUR.replace(
-        "A snail climbs 5 cm.", "Each morning a snail climbs up a garden wall, and slides down at night."
-    )
-    letter.with_name(letter.name.replace("request", "reply")).write_text(block(retold))
-    done = run_kace(tmp_path, *asked)
-    assert done.returncode == 0, done.stderr
-    assert "3 for 1 card" in done.stdout and "kace learn calibrate tree" in done.stderr
-    store = TreeStore.open(tmp_path / "tree")
-    (card,) = store.load()
-    assert [line[:6] for line in card.wordings] == ["A boat", "A kite", "A trai"]
-    assert store.frozen_hash == store.load().content_hash()
-    assert run_kace(tmp_path, *asked).stdout.startswith("wordings     0 for 0 cards"), "each has its own now"
-
-
-def test_a_reply_has_room_for_so_many_wordings_and_no_more_cards_are_asked_for_at_once(tmp_path: Path):
-    cards = [SPEED.model_copy(update={"card_id": f"EXACT_SPEED_{letter}"}) for letter in "ABCDEFGHIJK"]
-    universal = [card.at(card.difficulty_tag, ("universal",)) for card in cards]
-    TreeStore.create(tmp_path / "tree", (), universal, author="test").freeze()
-    asked = ("learn", "wordings", "tree", "--teacher", "exchange/desk", "--set", "wait=false")
-    for count, requests in ((16, 1), (32, 3)):
-        assert run_kace(tmp_path, *asked, "--set", f"wordings={count}").returncode == 0
-        assert len(list((tmp_path / "desk").glob("*.request.md"))) == requests, "one, and then two more of other text"
-    done = run_kace(tmp_path, *asked, "--set", "wordings=0")
-    assert done.returncode == 2 and done.stderr.startswith("kace: wordings=0 asks for none. Fix: "), done.stderr
 
 
 def test_how_alike_a_wording_is_to_what_is_held_out():

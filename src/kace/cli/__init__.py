@@ -8,7 +8,6 @@ from importlib import import_module
 
 import click
 
-from kace.cli.options import setting_of
 from kace.cli.terminal import note
 from kace.errors import KaceError, UsageError, redact
 
@@ -30,7 +29,7 @@ VERBS = {
     "Look": {
         "view": "Show trees, runs and learners in the browser.",
         "data": "List, fetch and write problem sets.",
-        "models": "List, fetch and find embedded models.",
+        "models": "List and fetch embedded models.",
         "mcp": "Offer kace to agents: tools over stdio (MCP), or a skill.",
         "doctor": "Check the model, its endpoint and key, and write access.",
     },
@@ -97,16 +96,6 @@ def main() -> None:
         code = app(prog_name="kace", standalone_mode=False)
     except KaceError as error:
         _fail(error)
-    except click.NoSuchOption as error:
-        name = setting_of(error.option_name)
-        if name is None:
-            _fail(_usage_error(error))
-        _fail(
-            UsageError(
-                f"{error.option_name} is a setting, not an option here",
-                fix=f"write --set {name}=VALUE",
-            )
-        )
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)

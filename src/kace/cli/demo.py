@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,9 +37,6 @@ INTRO = """\
 {problems} problems, without cards and with the tree `starter`: {cards} cards, learned from what the embedded 0.5B model
 got wrong on other problems. Two attempts read no card (ES). Where they disagree, three more read the cards that fit
 (MS), then five (HS)."""
-MADE_NOW = """\
-Attempts that read a card are made now, a minute or two on two cores; those without cards are a recording of the same
-model."""
 MEASURED = """\
 Chosen to show cards. Measured on 1,000 test problems, three times each, nothing chosen:
 52.7 % right without cards, 65.3 % with this tree: +12.6 points, at 4.60 calls a problem
@@ -53,7 +47,7 @@ All results: docs/results.md."""
 """The published study of this model and tree; tests hold the figures to the README."""
 NEXT = """\
 Next: a problem of your own, these attempts in the browser, a card of your own.
-{activate}  kace solve "YOUR PROBLEM" --tree starter --explain
+  kace solve "YOUR PROBLEM" --tree starter --explain
   kace view {folder}
   docs/quickstart.md"""
 
@@ -98,12 +92,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
     )
     before = _solve(Trial("tiered", data, config, 1), folder / WITHOUT)
     if not replay:
-        attempts = [
-            each for solution in before.values() for each in solution.made
-        ]
-        recorded = all(attempt.from_cache for attempt in attempts)
-        made = MADE_NOW if recorded else "Every attempt is made now."
-        print(_wrapped(f"{config.model}, frozen. {made}"), flush=True)
+        print(f"{config.model}, frozen: a minute or two on two cores.")
     after = _solve(Trial("kace", data, config, 1, tree), folder / WITH)
     for problem in problems:
         lines = side_by_side(
@@ -117,7 +106,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
         f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree."
     )
     print(_wrapped(MEASURED))
-    print("", NEXT.format(folder=folder, activate=_activate()), sep="\n")
+    print("", NEXT.format(folder=folder), sep="\n")
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
 
@@ -157,13 +146,6 @@ def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
         for solution in run.records():
             solutions[solution.problem] = solution
     return solutions
-
-
-def _activate() -> str:
-    """Return the line that puts `kace` on the path, if it is not: `make demo` runs it from its folder."""
-    if shutil.which("kace"):
-        return ""
-    return f"  source {os.path.relpath(Path(sys.prefix, 'bin', 'activate'))}\n"
 
 
 def _wrapped(text: str) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import click
@@ -26,8 +24,8 @@ from kace.baselines.fewshot import (
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
-from kace.cards.store import TreeStore, open_tree
-from kace.cards.tree import Batch, Edit, EpistemicTree
+from kace.cards.store import open_tree
+from kace.cards.tree import EpistemicTree
 from kace.cli import learn_demo
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
@@ -43,7 +41,6 @@ from kace.cli.terminal import (
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import UsageError
 from kace.files import confine_files, inside, read_plain, write_atomic
-from kace.ladder.prompt import template_hashes
 from kace.learning import StepResult
 from kace.learning.calibrate import (
     LEAST,
@@ -67,10 +64,8 @@ from kace.learning.report import (
     report_json,
     report_of,
 )
-from kace.learning.revise import find_wordings
 from kace.learning.screen import HeldOutHashes
 from kace.learning.study import (
-    AUTHOR,
     QUICK,
     LearnPlan,
     RunReading,
@@ -81,10 +76,8 @@ from kace.learning.study import (
     open_workbench,
     refuse_overlap,
 )
-from kace.learning.teacher import open_teacher
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
-from kace.models.scripted import Scripted, steady
 from kace.problems import Problem, load_problems
 from kace.report.trees import learner_document as page
 from kace.words import counted
@@ -437,86 +430,6 @@ def calibrate(options: Options, tree: Path, train: Path) -> None:
         found = run_async(work(), resumable=True)
     keep_calibration(tree, found, retrieval, profile)
     options.show(found.model_dump_json(), calibration_lines(found))
-
-
-@command.command()
-@TREE
-@takes("json", "teacher", *CAPS)
-@click.option(
-    "--held-out",
-    type=PATH,
-    multiple=True,
-    help="An evaluation split: leave out wordings that retell its problems.",
-)
-def wordings(options: Options, tree: Path, held_out: tuple[Path, ...]) -> None:
-    """Let the teacher write other wordings of each card's problems, to find it by.
-
-    kace learn wordings TREE --teacher MODEL. 16 per card (--set wordings=N). Problems
-    are then compared with them too; no solver reads them. Set the thresholds anew
-    afterwards: kace learn calibrate.
-    """
-    store = TreeStore.open(tree)
-    config = options.config(*Settings.model_fields)
-    settings = options.learning(Settings, {})
-    if not settings.wordings:
-        raise UsageError(
-            "wordings=0 asks for none", fix="--set wordings=16, or leave it out"
-        )
-    problems: list[Problem] = []
-    for path in held_out:
-        problems += load_problems(path, config.fields)
-    hashes = HeldOutHashes.of(problems)
-    retells = partial(hashes.retells, max_overlap=settings.max_overlap)
-    before = store.load()
-    manifest: dict[str, object] = {
-        "teacher": config.teacher,
-        "wordings": settings.wordings,
-        "prompt": template_hashes("teacher")["teacher/wordings"],
-    }
-
-    async def work() -> tuple[Edit, ...]:
-        folder = tree / "wordings" / before.content_hash()[:12]
-        solver = Scripted(steady)  # the solver is not called
-        async with (
-            aclosing(open_teacher(config)) as teacher,
-            open_workbench(
-                folder,
-                config,
-                manifest,
-                model=solver,
-                teacher=teacher,
-                observer=progress,
-            ) as resources,
-        ):
-            progress.ledger = resources.session.ledger
-            return await find_wordings(
-                before,
-                settings.wordings,
-                resources.teacher,
-                resources.log,
-                retells,
-            )
-
-    with LearnProgress(1) as progress:
-        edits = run_async(work(), resumable=True)
-    if edits:
-        _apply_wordings(store, edits)
-    made = {edit.card.card_id: len(edit.card.wordings) for edit in edits}
-    total = sum(made.values())
-    line = f"wordings     {total:,} for {counted(len(made), 'card')}"
-    options.show(made, [line])
-    note(
-        f"then         kace learn calibrate {shlex.quote(str(tree))} --train FILE"
-    )
-
-
-def _apply_wordings(store: TreeStore, edits: tuple[Edit, ...]) -> None:
-    frozen = store.frozen_hash
-    if frozen:
-        store.thaw(author=AUTHOR)
-    store.apply(Batch(edits), author=AUTHOR, note="wordings")
-    if frozen:
-        store.freeze(author=AUTHOR)
 
 
 # Other methods

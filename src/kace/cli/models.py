@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
 
 from kace.cli.options import Commands, Options, takes
-from kace.cli.terminal import can_redraw
 from kace.config import Config
-from kace.errors import KaceError, UsageError
+from kace.errors import UsageError
 from kace.models import weights_folder
 from kace.models.local import (
     CATALOG,
@@ -26,7 +22,7 @@ DEFAULT = "qwen2.5-coder-0.5b"
 
 @click.group("models", cls=Commands, no_args_is_help=True)
 def command() -> None:
-    """List, fetch and find embedded models."""
+    """List and fetch embedded models."""
 
 
 @command.command("list")
@@ -37,18 +33,15 @@ def list_models(options: Options) -> None:
     for weights in CATALOG:
         here = is_present(weights, cache)
         name = f"local/{weights.name}"
-        if options.as_json:
-            row = {
-                "name": name,
-                "bytes": weights.bytes,
-                "sha256": weights.sha256,
-                "here": here,
-            }
-            print(json.dumps(row))
-        else:
-            size = f"{weights.bytes / 1e6:7,.0f} MB"
-            state = "here" if here else "not here"
-            print(f"{name:28} {size}  {state:9} {weights.about}")
+        row = {
+            "name": name,
+            "bytes": weights.bytes,
+            "sha256": weights.sha256,
+            "here": here,
+        }
+        size = f"{weights.bytes / 1e6:7,.0f} MB"
+        state = "here" if here else "not here"
+        options.show(row, [f"{name:28} {size}  {state:9} {weights.about}"])
     if not options.as_json:
         print(
             "any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN"
@@ -69,26 +62,10 @@ def pull(options: Options, name: str) -> None:
     print(weights_folder(config) / find_weights(name).file)
 
 
-@command.command()
-@click.argument("name", default=DEFAULT)
-@takes()
-def where(options: Options, name: str) -> None:
-    """Print the path of a model that is here; exit 1 if it is not."""
-    weights = find_weights(name.removeprefix("local/"))
-    cache = weights_folder(options.config())
-    if not is_present(weights, cache):
-        raise KaceError(
-            f"local/{weights.name} is not in {cache}",
-            fix=f"kace models pull {weights.name}",
-        )
-    print(cache / weights.file)
-
-
 def ensure_weights(config: Config, *, ask: bool = True) -> None:
     """Fetch the embedded models that a configuration names, with a progress bar on stderr.
 
-    With `ask`, a person at a terminal is asked first; elsewhere only the default model
-    is fetched.
+    With `ask`, only the default model is fetched unasked.
     """
     if config.synthesis:
         teacher = config.for_teacher().model_copy(update={"synthesis": False})
@@ -99,7 +76,7 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
     weights = find_weights(name)
     if is_present(weights, weights_folder(config)):
         return
-    if ask and not _may_fetch(weights):
+    if ask and weights is not CATALOG[0]:
         size = f"{weights.bytes / 1e6:,.0f} MB"
         raise UsageError(
             f"local/{name} is not here, and fetching it takes {size}",
@@ -110,27 +87,14 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
 
 def _fetch(weights: Weights, config: Config) -> None:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as bar:
+    with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(weights.name, total=weights.bytes)
 
         def update(step: str, done: int) -> None:
-            bar.update(
-                task, description=f"{weights.name}: {step}", completed=done
-            )
+            title = f"{weights.name}: {step}"
+            bar.update(task, description=title, completed=done)
 
         fetch(
             weights,
@@ -138,16 +102,6 @@ def _fetch(weights: Weights, config: Config) -> None:
             hub=config.hub,
             on_progress=update,
         )
-
-
-def _may_fetch(weights: Weights) -> bool:
-    """Whether weights may be fetched: by the user's answer, or because they are the default."""
-    if sys.stdin is None or not sys.stdin.isatty() or not can_redraw():
-        return weights is CATALOG[0]
-    size = f"{weights.bytes / 1e6:,.0f} MB"
-    return click.confirm(
-        f"Fetch local/{weights.name}, {size}?", default=True, err=True
-    )
 
 
 def prepare(config: Config) -> None:

@@ -241,15 +241,3 @@ def takes(
         return decorated
 
     return decorate
-
-
-def setting_of(flag: str) -> str | None:
-    """Return the setting that an unknown option names, if there is one."""
-    from kace.config import Config, RetrievalConfig
-    from kace.learning.study import Settings
-
-    name = flag.lstrip("-").replace("-", "_")
-    for kind in (Config, RetrievalConfig, Settings):
-        if name in kind.model_fields:
-            return name
-    return None
