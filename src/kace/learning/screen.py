@@ -25,7 +25,6 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -192,55 +191,8 @@ class HeldOutHashes(NamedTuple):
 NO_HASHES = HeldOutHashes()
 
 
-class _Known(NamedTuple):
-    """What the rules need of a problem."""
-
-    name: str
-    keys: frozenset[str]  # of the answer, and of its number before a unit
-    telling: bool  # whether the answer is a telling number
-    verbatim: str  # the signs of an answer with a telling number
-    parts: frozenset[Fraction]  # the numbers of an answer that has several
-    numbers: frozenset[Fraction]  # of the text, without 0, 1 and the answer
-
-    @classmethod
-    def of(cls, problem: Problem) -> Self:
-        answer = problem.answer or ""
-        keys = _answer_keys(answer)
-        parts = frozenset(map(_fraction, _NUMBER.findall(normalise(answer))))
-        numbers = find_numbers(problem.text).literals - {0, 1}
-        if len(parts) == 1:
-            numbers -= parts
-        telling = any(map(is_telling, parts))
-        return cls(
-            name=problem.name,
-            keys=keys,
-            telling=any(map(_is_telling_key, keys)),
-            verbatim=_compact(answer) if telling else "",
-            parts=parts if telling and len(parts) > 1 else frozenset(),
-            numbers=numbers,
-        )
-
-    def leaks(
-        self, text: str, found: FoundNumbers
-    ) -> Iterator[tuple[str, str]]:
-        """Yield what a card written from the problem carries over, by rule."""
-        if self.keys & found.given - {"=0", "=1"}:
-            yield "answer_leak", "calls an answer what is the answer of"
-        whole = bool(self.numbers) and self.numbers <= found.literals
-        if (self.telling or whole) and self.keys & found.values:
-            yield "answer_leak", "holds the answer of"
-        if "|" in self.verbatim and self.verbatim in _compact(text):
-            yield "answer_leak", "repeats the answer of"
-        if self.parts and any(map(self.parts.issubset, found.lines)):
-            yield "answer_leak", "holds the parts of the answer of"
-        telling = frozenset(filter(is_telling, self.numbers))
-        several = len(telling) > 1 or max(telling, default=0) > LARGE
-        if several and telling <= found.literals:
-            yield "instance_overfit", "repeats the numbers of"
-
-
 class LeakScreen:
-    """An index over problems that finds what a card carries over from them."""
+    """Finds what a card carries over from problems."""
 
     def __init__(
         self,
@@ -248,25 +200,20 @@ class LeakScreen:
         held_out: HeldOutHashes = NO_HASHES,
         max_overlap: float = 1.0,
     ) -> None:
-        problems = tuple(problems)
         self.held_out = held_out
         self.max_overlap = max_overlap
-        ours = HeldOutHashes.of(problems)
+        self._problems = tuple(problems)
+        ours = HeldOutHashes.of(self._problems)
         # The wordings of training problems may be retold.
         self._examples = held_out._replace(
             worked=held_out.worked | ours.worked,
             ngrams=held_out.ngrams | ours.ngrams,
         )
-        self._named: defaultdict[str, list[_Known]] = defaultdict(list)
-        self._by_number: defaultdict[Fraction, list[_Known]] = defaultdict(list)
+        self._numbers = list(map(_numbers_of, self._problems))
         self._copies: dict[str, str] = {}
-        for problem in problems:
-            known = _Known.of(problem)
-            self._named[one_line(problem.name)].append(known)
-            for value in filter(is_telling, known.numbers):
-                self._by_number[value].append(known)
+        for problem in self._problems:
             for ngram in copied_ngrams(problem.text):
-                self._copies.setdefault(ngram, known.name)
+                self._copies.setdefault(ngram, problem.name)
 
     def retells(self, text: str) -> bool:
         """Whether a text retells a problem held out."""
@@ -281,19 +228,19 @@ class LeakScreen:
     def _leaks(self, card: Card) -> Iterator[tuple[str, str]]:
         text = shown_text(card)
         found = find_numbers(text)
-        for name in card.provenance.supporting_problems:
-            for known in self._named.get(one_line(name), ()):
-                for rule, what in known.leaks(text, found):
-                    yield rule, f"{what} the problem {known.name}"
-        near: dict[str, _Known] = {}
-        for value in found.literals:
-            for known in self._by_number.get(value, ()):
-                near[known.name] = known
-        for name, known in sorted(near.items()):
-            several = len(known.numbers) > 1 and known.numbers <= found.literals
-            if several and known.keys & found.values:
-                what = f"has the numbers and the answer of the problem {name}"
-                yield "answer_leak", what
+        own = set(map(one_line, card.provenance.supporting_problems))
+        for problem, numbers in zip(self._problems, self._numbers, strict=True):
+            alike = len(numbers) > 1 and numbers <= found.literals
+            if one_line(problem.name) in own:
+                for rule, what in _own_leaks(problem, numbers, text, found):
+                    yield rule, f"{what} the problem {problem.name}"
+            elif (
+                alike
+                and any(map(is_telling, numbers))
+                and _answer_keys(problem.answer or "") & found.values
+            ):
+                what = "has the numbers and the answer of the problem"
+                yield "answer_leak", f"{what} {problem.name}"
         for ngram in copied_ngrams(text):
             if ngram in self._copies:
                 what = f"repeats {ngram!r} of the problem {self._copies[ngram]}"
@@ -302,6 +249,40 @@ class LeakScreen:
             retold = self._examples.retold(example, self.max_overlap)
             if retold:
                 yield "answer_leak", f"shows what is not its own: {retold}"
+
+
+def _numbers_of(problem: Problem) -> frozenset[Fraction]:
+    """Return the numbers of a problem's text without 0, 1 and its answer."""
+    answer = _parts(problem.answer or "")
+    numbers = find_numbers(problem.text).literals - {0, 1}
+    return numbers - answer if len(answer) == 1 else numbers
+
+
+def _own_leaks(
+    problem: Problem,
+    numbers: frozenset[Fraction],
+    text: str,
+    found: FoundNumbers,
+) -> Iterator[tuple[str, str]]:
+    """Yield what a card written from a problem carries over, by rule."""
+    answer = problem.answer or ""
+    keys = _answer_keys(answer)
+    if keys & found.given - {"=0", "=1"}:
+        yield "answer_leak", "calls an answer what is the answer of"
+    whole = bool(numbers) and numbers <= found.literals
+    if keys & found.values and (whole or any(map(_is_telling_key, keys))):
+        yield "answer_leak", "holds the answer of"
+    parts = _parts(answer)
+    if any(map(is_telling, parts)):
+        signs = _compact(answer)
+        if "|" in signs and signs in _compact(text):
+            yield "answer_leak", "repeats the answer of"
+        if len(parts) > 1 and any(map(parts.issubset, found.lines)):
+            yield "answer_leak", "holds the parts of the answer of"
+    telling = frozenset(filter(is_telling, numbers))
+    several = len(telling) > 1 or max(telling, default=0) > LARGE
+    if several and telling <= found.literals:
+        yield "instance_overfit", "repeats the numbers of"
 
 
 # Numbers of a text of prose and formulas. Nothing is ever evaluated as code.
@@ -313,11 +294,7 @@ class FoundNumbers(NamedTuple):
     values: frozenset[str]  # keys of numbers and of expressions
     given: frozenset[str]  # keys of what is boxed or called an answer
     lines: tuple[frozenset[Fraction], ...]
-
-    @property
-    def literals(self) -> frozenset[Fraction]:
-        """Return the numbers of all lines."""
-        return frozenset().union(*self.lines)
+    literals: frozenset[Fraction]  # of all lines
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -397,7 +374,8 @@ def find_numbers(text: str) -> FoundNumbers:
                 literals.add(_fraction(literal))
         lines.append(frozenset(literals))
     given = frozenset(_given_keys(plain))
-    return FoundNumbers(frozenset(values), given, tuple(lines))
+    whole = frozenset[Fraction]().union(*lines)
+    return FoundNumbers(frozenset(values), given, tuple(lines), whole)
 
 
 def _expressions(line: str) -> Iterator[str]:
@@ -442,8 +420,13 @@ def _fraction(digits: str) -> Fraction:
     return Fraction(digits[:200])
 
 
+def _parts(text: str) -> frozenset[Fraction]:
+    """Return every number of a text."""
+    return frozenset(map(_fraction, _NUMBER.findall(normalise(text))))
+
+
 def _worked_hashes(text: str, keys: Iterable[str]) -> set[str]:
-    literals = frozenset(map(_fraction, _NUMBER.findall(normalise(text))))
+    literals = _parts(text)
     numbers = " ".join(map(str, sorted(literals - {0, 1} or literals)))
     return {_hash(f"{numbers} = {key}") for key in keys}
 
