@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kace.problems import load_bundled, problem_rows, set_hash
+from kace.problems import load_bundled, problem_rows
 from problems.family import Instance
-from problems.techniques.generate import DOMAINS, EACH, SPLITS, families, instances, splits_of, technique_problems
+from problems.techniques.generate import DOMAINS, EACH, SPLITS, families, instances, technique_problems
 
 CHECKS = Path(__file__).parent / "techniques"
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
@@ -33,14 +33,6 @@ def test_answers_are_what_brute_force_finds(domain: str):
         assert len(texts) == 8 * len(family.space), family.name
 
 
-def test_names_are_unique_and_three_in_five_families_are_in_all_splits():
-    every = families()
-    assert len({family.name for family in every}) == len(every)
-    first = Counter(splits_of(family)[0] for family in every)
-    assert 0.5 < first["train"] / len(every) < 0.7
-    assert min(first["validation"], first["test"]) > 0.15 * len(every)
-
-
 def test_families_that_came_later_are_in_the_test_only_and_changed_no_other_problem():
     drawn = {family.name for family in families() if not family.test_only}
     assert (len(families()), len(drawn)) == (200, 184)
@@ -53,11 +45,6 @@ def test_families_that_came_later_are_in_the_test_only_and_changed_no_other_prob
         "46db43f13d9b22f4",
         "3faf42d94f1550dc",
     ]
-
-
-def test_both_tests_are_those_that_are_published():
-    hashes = {split: set_hash(technique_problems(split)) for split in SPLITS[2:]}
-    assert hashes == {"test": "09147f55d0d86854", "retest": "53fa91242d965e64"}
 
 
 @pytest.mark.parametrize("split", SPLITS)

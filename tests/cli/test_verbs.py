@@ -13,7 +13,6 @@ from kace.cli import VERBS, app
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of, tree_path
 from kace.models.cache import read_calls
-from kace.problems import load_problems
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, error
 
@@ -117,12 +116,6 @@ def test_without_weights_and_without_any_source_the_demo_replays(kace):
     assert "Traceback" not in done.stderr
 
 
-def test_a_model_that_was_asked_for_is_never_replaced_by_a_replay(kace):
-    done = kace("demo", "--model", "local/absent")
-    assert done.returncode == 2
-    assert "absent" in done.stderr
-
-
 def test_models_are_listed_with_size_and_state(kace):
     rows = [json.loads(line) for line in kace("models", "list", "--json").stdout.splitlines()]
     assert {row["name"] for row in rows} >= {"local/qwen2.5-coder-0.5b", "local/smollm2-135m"}
@@ -183,12 +176,6 @@ def test_the_doctor_notices_a_cache_that_cannot_be_written(kace, tmp_path: Path)
     done = kace("doctor", "--model", "scripted/steady", KACE_CACHE_DIR=str(tmp_path / "file" / "cache"))
     assert done.returncode == 1
     assert "set KACE_CACHE_DIR" in done.stdout
-
-
-def test_data_writes_the_bundled_splits(kace, tmp_path: Path):
-    done = kace("data", "fetch", "starter", "--out", "sets")
-    assert done.returncode == 0, done.stderr
-    assert len(load_problems(tmp_path / "sets" / "starter_train.jsonl")) == 100
 
 
 def test_shared_options_follow_the_verb_and_are_refused_where_they_do_nothing(kace):

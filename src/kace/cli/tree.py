@@ -23,7 +23,6 @@ from kace.cards.card import (
 )
 from kace.cards.formats import TEMPLATE, read_text_card, starter_domains
 from kace.cards.store import (
-    CALIBRATION,
     JournalEntry,
     TreeStore,
     author,
@@ -468,61 +467,48 @@ def _figures(
     path: Path, tree: EpistemicTree, store: TreeStore | None
 ) -> dict[str, Any]:
     """Return the tree in figures, with a row per domain, `universal` last."""
-    gate = None
-    if (path / CALIBRATION).exists():
-        from kace.learning.calibrate import thresholds_of
+    from kace.learning.calibrate import thresholds_of
 
-        gate = thresholds_of(path)
     status = Counter(card.status.value for card in tree)
-    names = (*tree.domain_names, UNIVERSAL)
     return {
         "name": _name_of(path),
         "cards": len(tree),
-        "tokens": sum(map(estimate, tree.shown)),
         "status": {kind.value: status[kind.value] for kind in Status},
+        "tokens": sum(map(estimate, tree.shown)),
         "generation": store.generation if store else None,
         "frozen": frozen_hash_of(path),
         "hash": tree.content_hash(),
-        "gate": gate,
-        "domains": [_domain_row(tree, name) for name in names],
+        "gate": thresholds_of(path) if store else None,
+        "domains": [
+            _domain_row(tree, name) for name in (*tree.domain_names, UNIVERSAL)
+        ],
     }
 
 
 def _domain_row(tree: EpistemicTree, name: str) -> dict[str, Any]:
-    """Return the cards of a domain by difficulty, and the tokens that tiers read there."""
-    cards = [card for card in tree if name in card.domain_tags]
-    counts = Counter(card.difficulty_tag.value for card in cards)
-    domains = () if name == UNIVERSAL else (name,)
-    row: dict[str, Any] = {"name": name}
-    row |= {kind.value: counts[kind.value] for kind in Difficulty}
-    for tier in ("MS", "HS"):
-        row[f"{tier} reads"] = sum(map(estimate, tree.project(tier, domains)))
+    """Return the cards of a domain by difficulty."""
+    row: dict[str, Any] = {"domain": name}
+    row |= {kind.value: 0 for kind in Difficulty}
+    for card in tree:
+        if name in card.domain_tags:
+            row[card.difficulty_tag.value] += 1
     return row
 
 
 def _drawing(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the figures of a tree, then a table of its domains."""
-    counts = figures["status"].items()
-    status = ", ".join(f"{count:,} {kind}" for kind, count in counts if count)
-    history = f"generation {figures['generation']}"
-    if figures["generation"] is None:
-        history = "a file, without history"
-    yield f"cards        {figures['cards']:,} ({status or 'none'})"
-    yield f"tokens       ~{figures['tokens']:,} (~ is an estimate: characters over four)"
-    yield f"history      {history}"
-    yield f"frozen       {figures['frozen'] or 'no'}"
-    yield f"content      {figures['hash']}"
-    gate = figures["gate"]
-    if gate:
-        yield (
-            f"gate         shows from {gate['threshold']:.3f}, skips ES from "
-            f"{gate['skip_threshold']:.3f}, calibrated"
-        )
+    figures = dict(figures)
+    domains = figures.pop("domains")
+    for name, value in figures.items():
+        shown = value
+        if isinstance(value, dict):
+            parts = [f"{kind} {count:.4g}" for kind, count in value.items()]
+            shown = ", ".join(parts)
+        yield f"{name:12} {'no' if shown is None else shown}"
     yield ""
-    rows = [("domain", *list(figures["domains"][0])[1:])]
-    for domain in figures["domains"]:
-        name, *numbers = domain.values()
-        rows.append((plain(name, 31), *(f"{number:,}" for number in numbers)))
+    rows = [list(domains[0])]
+    for domain in domains:
+        rows.append([plain(str(cell), 31) for cell in domain.values()])
     yield from aligned(rows)
 
 
