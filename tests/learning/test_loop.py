@@ -17,7 +17,8 @@ from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
-from kace.learning.study import QUICK, LearnPlan, Settings, open_study
+from kace.learning.measure import Impact
+from kace.learning.study import QUICK, LearnPlan, Settings, open_study, read_steps
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -82,7 +83,7 @@ def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_
     for name in RULE_CARDS:
         card = tree.card(name)
         assert card.status is Status.VALIDATED and "probably helps (P = 1.00)" in card.provenance.validated_lift
-        assert len(card.examples) == 2 and len(card.wordings) == 16
+        assert len(card.examples) == 2 and len(card.wordings) == 18, "its own two problems, and as many as asked for"
     assert TreeStore.open(out).frozen_hash == tree.content_hash()
     assert open_tree(out / "snapshots" / "epoch-1.jsonl").domains == tree.domains
     read = load_config({"model": DEFAULTS.model, "preset": "starter", "tree": out}, env={})
@@ -144,6 +145,42 @@ def test_a_card_is_shown_only_where_its_words_fit(tmp_path: Path):
     assert accuracy(world, tree, test, DEFAULTS) == 1.0
     assert accuracy(world, tree, TEST, DEFAULTS) == pytest.approx(1 / 3), "one word in common is not enough"
     assert accuracy(world, tree, TEST, CONFIG) == 1.0, "the whole block is"
+
+
+def test_every_admitted_card_is_measured_whatever_the_gate_says(tmp_path: Path):
+    """The gate is closed; half of the attempts hide a card from its own problems and their nearest neighbours."""
+    closed = load_config({"model": DEFAULTS.model, "preset": "starter", "relevance_threshold": 0.99}, env={})
+    tree = learned(World(misleading=False), tmp_path / "tree", config=closed, train=told_again(TRAIN), max_harm=0)
+    steps = read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")
+    (impact,) = (line.read(Impact) for line in steps if line.what == "impact")
+    assert impact.fires == () and {lift.card_id for lift in impact.lifts} >= RULE_CARDS
+    assert all(tree.card(name).status is Status.VALIDATED for name in RULE_CARDS)
+    for lift in impact.lifts:
+        sources = tree.card(lift.card_id).provenance.supporting_problems
+        names = {problem.id: problem.name for problem in told_again(TRAIN)}
+        assert {names[vote.problem] for vote in lift.votes} & set(sources), "its own problems"
+
+
+class Gapped(World):
+    """A curator that reports a gap."""
+
+    def teach(self, request: Request) -> str:
+        seen.append(f"{request.attempt.problem}: {request.messages[-1].content}")
+        told = super().teach(request)
+        return (
+            f"{told}\n<gap>\ntext: no card says what a lunt is\n</gap>" if "revise" in request.attempt.problem else told
+        )
+
+
+def test_a_gap_reaches_the_next_epochs_new_cards_and_the_curator_sees_the_final_answer(tmp_path: Path):
+    seen.clear()
+    learned(Gapped(knowledge=("flim",)), tmp_path / "tree", train=problems(4), **TEXT, **REVISED)
+    asked = [each for each in seen if "propose" in each.partition(":")[0] and "## Problem" in each]
+    gap = "Gaps that no card covers:\n- no card says what a lunt is"
+    assert not any(gap in each for each in asked if each.startswith("epoch 1"))
+    assert all(gap in each for each in asked if each.startswith("epoch 2")) and len(asked) > 6
+    revised = [each for each in seen if "revise" in each.partition(":")[0]]
+    assert re.search(r"^Final answer: \d+$", "\n".join(revised), re.MULTILINE)
 
 
 def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path: Path):

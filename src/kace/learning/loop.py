@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty
+from kace.cards.card import (
+    MAX_LINE,
+    MAX_WORDINGS,
+    UNIVERSAL,
+    Card,
+    Difficulty,
+)
 from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
@@ -58,6 +64,7 @@ from kace.learning.teacher import (
 )
 
 Records = tuple[Solution, ...]
+MOST_OWN_TEXTS = 4  # problems a card came from that it is found by
 
 
 async def learn(study: Study) -> EpistemicTree:
@@ -72,8 +79,6 @@ async def learn(study: Study) -> EpistemicTree:
             await add(tiers, epoch, study)
         await measure_and_revise(epoch, study)
         study.writer.snapshot(epoch)
-    if settings.wordings:
-        await word(study)
     if settings.max_harm:
         # The first run had no cards to read.
         bare = EpistemicTree.of(study.tree.domains, ())
@@ -115,6 +120,8 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     wanted, merges = consolidate(tree, admitted)
     study.log.write(StepName("add", "merge", epoch, place), merges)
     study.writer.commit(StepName("add", "commit", epoch, place), wanted)
+    if study.settings.wordings:
+        await word(epoch, place, study)
 
 
 async def first_run(
@@ -168,7 +175,8 @@ async def new_cards(
     known = study.tree.project(cell.tier, (cell.domain,))
     proposed = Proposals()
     if failed:
-        find = partial(find_knowledge, cell, failed, known)
+        gaps = gaps_of(cell.domain, epoch - 1, study)
+        find = partial(find_knowledge, cell, failed, known, gaps=gaps)
         proposed = await study.teacher_step(
             step("propose"), Proposals, find, screen
         )
@@ -192,6 +200,18 @@ async def new_cards(
         proposed = proposed.model_copy(update={"cards": shown.cards})
     judge = partial(admit, proposed, cell)
     return await study.teacher_step(step("admit"), Rulings, judge, screen)
+
+
+def gaps_of(domain: str, epoch: int, study: Study) -> list[str]:
+    """Return what the curator of a domain found in an epoch that no card covers."""
+    gaps: list[str] = []
+    for name in (domain, UNIVERSAL):
+        for number in range(1, study.settings.refine + 1):
+            step = StepName("refine", "revise", epoch, name, number)
+            found = study.log.recall(step, Revisions)
+            if found:
+                gaps += found.gaps
+    return list(dict.fromkeys(gaps))
 
 
 async def measure_and_revise(epoch: int, study: Study) -> None:
@@ -330,16 +350,24 @@ async def demonstrations(
     return await study.teacher_step(step, Demonstrations, ask, screen)
 
 
-async def word(study: Study) -> None:
-    """Give every card that is shown wordings to find it by."""
-    edits = await find_wordings(
-        study.tree,
-        study.settings.wordings,
-        study.teacher,
-        study.log,
-        study.leaks.retells,
+async def word(epoch: int, place: str, study: Study) -> None:
+    """Give every new card texts to find it by: wordings, and its own problems."""
+    step = StepName("add", "wordings", epoch, place)
+    found = await find_wordings(
+        study.tree, study.settings.wordings, step, study, study.leaks.retells
     )
-    study.writer.commit(StepName("close", "word"), edits)
+    by_name = {one_line(problem.name): problem for problem in study.train}
+    edits = []
+    for name, lines in found.items():
+        card = study.tree.card(name)
+        own = []
+        for source in card.provenance.supporting_problems[:MOST_OWN_TEXTS]:
+            if source in by_name:
+                own.append(one_line(by_name[source].text, MAX_LINE))
+        texts = tuple(dict.fromkeys((*own, *lines)))
+        if texts:
+            edits.append(Edit(card.worded(texts[:MAX_WORDINGS])))
+    study.writer.commit(StepName("add", "word", epoch, place), edits)
 
 
 def cards_to_revise(name: str, tree: EpistemicTree) -> tuple[Card, ...]:

@@ -34,7 +34,7 @@ from kace.ladder.ladder import classes_of, right_positions, sample
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
-from kace.ladder.relevance import Relevance
+from kace.ladder.relevance import Relevance, RelevanceScore
 from kace.ladder.tiers import LOCKED, TierName
 from kace.learning import StepResult
 from kace.learning.study import (
@@ -45,8 +45,12 @@ from kace.learning.study import (
     Study,
     gather_all,
 )
+from kace.problems import Problem
 
 DROPOUT_RATE = 0.5
+MOST_OWN = 6  # problems a card was written from that it is shown to
+NEAREST = 4  # other problems that it is shown to whatever the gate says
+FORCED = 1.0  # the score of a card that is shown so
 TIERS = {tier.name: tier for tier in LOCKED}
 
 Method = Literal["dropout", "leave_one_out"]
@@ -198,23 +202,71 @@ async def run_dropout(
 ) -> list[Solution]:
     """Solve again with each card hidden at random from each attempt.
 
-    A problem that no card is shown to measures none, so it is left out. The first run
-    shares the base run's seed: its ES attempts are the same and cost nothing.
+    A card is shown where the gate shows it, to the problems it was written from, and to
+    those nearest to it: otherwise cards that the gate misses are never measured. A
+    problem that no card is shown to measures none, so it is left out.
     """
     relevance = Relevance(tree, study.config.retrieval)
+    placed = measured_on(tree, relevance, study.train)
     readers = []
     for problem in study.train:
-        if relevance.relevant(problem.text, tree.shown):
+        if placed[problem.text] or relevance.relevant(problem.text, tree.shown):
             readers.append(problem)
+
+    def scores(number: int) -> RelevanceScore | None:
+        if not relevance.threshold:
+            return None  # the whole block is read
+        gate = relevance.scores
+
+        def score(problem: str, least: float = 0.0) -> Mapping[str, float]:
+            found = dict(gate(problem, least))
+            # A solve reads one domain, so runs take turns.
+            groups: dict[str, list[str]] = {}
+            for name in placed[problem]:
+                domain = tree.card(name).domain_tags[0]
+                groups.setdefault(domain, []).append(name)
+            if groups:
+                chosen = sorted(groups)[number % len(groups)]
+                found.update(dict.fromkeys(groups[chosen], FORCED))
+            return found
+
+        return score
 
     async def run(number: int) -> tuple[Solution, ...]:
         seed = study.seed_of(epoch, BASE + number)
         step = StepName("refine", "dropout", epoch, number=number + 1)
-        reading = RunReading(tree, Dropout(DROPOUT_RATE, seed=seed))
+        dropout = Dropout(DROPOUT_RATE, seed=seed)
+        reading = RunReading(tree, dropout, scores(number))
         return await study.run(step, readers, reading, seed)
 
     runs = await gather_all(map(run, range(study.settings.impact_runs)))
     return [record for records in runs for record in records]
+
+
+def measured_on(
+    tree: EpistemicTree, relevance: Relevance, train: Sequence[Problem]
+) -> Mapping[str, list[str]]:
+    """Return the cards that each problem is shown whatever the gate says, by its text.
+
+    They are those written from it, and those that it is among the nearest others of.
+    """
+    near: dict[str, list[tuple[float, str]]] = {}
+    found: dict[str, list[str]] = {}
+    for problem in train:
+        found[problem.text] = []
+        for name, score in relevance.scores(problem.text).items():
+            near.setdefault(name, []).append((score, problem.text))
+    for card in tree.shown:
+        sources = set(card.provenance.supporting_problems)
+        own = []
+        for problem in train:
+            if one_line(problem.name) in sources:
+                own.append(problem.text)
+        ranked = sorted(near.get(card.card_id, ()), reverse=True)
+        others = [text for _, text in ranked if text not in own]
+        for text in (*own[:MOST_OWN], *others[:NEAREST]):
+            found[text].append(card.card_id)
+    return found
 
 
 def dropout_votes(records: Iterable[Solution]) -> Votes:

@@ -86,10 +86,12 @@ async def find_knowledge(
     failed: Sequence[FailedProblem],
     known: Sequence[Card],
     context: TeacherStep,
+    gaps: Sequence[str] = (),
 ) -> Proposals:
     """Ask for cards against the first mistake of each failed problem.
 
-    `known` are the cards already at the cell. Without failures nothing is asked.
+    `known` are the cards already at the cell, and `gaps` what its curator found that no
+    card covers. Without failures nothing is asked.
     """
     if not failed:
         return Proposals()
@@ -99,6 +101,10 @@ async def find_knowledge(
         lines.append(f"- {card.card_id}: {neutral(trigger)}")
     if not known:
         lines.append("none")
+    if gaps:
+        lines.append("Gaps that no card covers:")
+    for gap in gaps:
+        lines.append(f"- {neutral(gap)}")
     parts = ["\n".join(lines)]
     for number, failure in enumerate(failed, 1):
         parts.append(_format_failure(number, failure))

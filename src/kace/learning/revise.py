@@ -39,7 +39,7 @@ from kace.ladder.prompt import (
 from kace.learning import StepResult
 from kace.learning.measure import Comparison, Impact
 from kace.learning.propose import EXAMPLE_ID, NOT_SHOWN
-from kace.learning.study import StepLog, StepName, gather_all
+from kace.learning.study import StepName, Workbench, gather_all
 from kace.learning.teacher import (
     Block,
     CardRefusal,
@@ -183,11 +183,11 @@ class CardWordings(StepResult):
 async def find_wordings(
     tree: EpistemicTree,
     count: int,
-    teacher: Teacher,
-    log: StepLog,
+    step: StepName,
+    work: Workbench,
     retells: Callable[[str], bool],
-) -> tuple[Edit, ...]:
-    """Return edits that give every shown card without wordings its own.
+) -> dict[str, tuple[str, ...]]:
+    """Return wordings of every shown card that has none, by card id.
 
     A wording that retells a problem held out is left out.
     """
@@ -198,19 +198,18 @@ async def find_wordings(
     at_once = WORDINGS_AT_ONCE // count
     requests = []
     for domain, own in sorted(cards.items()):
+        place = " ".join(filter(None, (step.place, domain)))
         for number, start in enumerate(range(0, len(own), at_once)):
-            step = StepName("close", "wordings", place=domain, number=number)
+            part = step._replace(place=place, number=number)
             some = own[start : start + at_once]
             ask = partial(
-                _ask_wordings, some, count, teacher, str(step), retells
+                _ask_wordings, some, count, work.teacher, str(part), retells
             )
-            requests.append(log.once(step, CardWordings, ask))
-    edits = []
-    for found in await gather_all(requests):
-        for name, lines in found.wordings.items():
-            if lines:
-                edits.append(Edit(tree.card(name).worded(lines)))
-    return tuple(edits)
+            requests.append(work.log.once(part, CardWordings, ask))
+    found: dict[str, tuple[str, ...]] = {}
+    for each in await gather_all(requests):
+        found.update(each.wordings)
+    return found
 
 
 async def _ask_wordings(
@@ -518,7 +517,8 @@ def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
         problem = format_problem(
             number, failure.problem, PROBLEM_CHARS, label, "none"
         )
-        lines = [problem, failure.outcome]
+        final = quoted_line(failure.answer or "none")
+        lines = [problem, failure.outcome, f"Final answer: {final}"]
         for attempt in failure.attempts[:MOST_ATTEMPTS]:
             answer = quoted_line(attempt.answer or "none")
             tail = attempt.tail[-TAIL_CHARS:] or "(no text)"

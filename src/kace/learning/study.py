@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
@@ -502,25 +502,28 @@ async def gather_all(works: Iterable[Awaitable[B]]) -> list[B]:
     The first error wins. Replies that are outstanding are no fault: they are raised
     together, as one, when nothing else went wrong.
     """
-    waiting: dict[str, None] = {}
-    errors: list[KaceError] = []
 
-    async def finish(work: Awaitable[B]) -> B | None:
+    async def finish(work: Awaitable[B]) -> B | KaceError:
         try:
             return await work
-        except Outstanding as error:
-            waiting.update(dict.fromkeys(error.requests))
         except KaceError as error:
-            errors.append(error)
-        return None
+            return error
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(finish(work)) for work in works]
-    if errors:
-        raise errors[0]
+    results: list[B] = []
+    waiting: list[str] = []
+    for task in tasks:
+        result = task.result()
+        if isinstance(result, Outstanding):
+            waiting += result.requests
+        elif isinstance(result, KaceError):
+            raise result
+        else:
+            results.append(result)
     if waiting:
-        raise Outstanding(tuple(waiting))
-    return [cast(B, task.result()) for task in tasks]
+        raise Outstanding(tuple(dict.fromkeys(waiting)))
+    return results
 
 
 # The workbench.

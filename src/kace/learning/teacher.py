@@ -288,7 +288,7 @@ class Teacher:
     @property
     def source(self) -> str:
         """Return the teacher's name, for a card's provenance."""
-        return one_line(self.model.identity)
+        return one_line(self.model.name)
 
     async def ask(
         self,
@@ -507,6 +507,7 @@ class FailedProblem(NamedTuple):
     exit: str
     attempts: tuple[WrongAttempt, ...]
     shown: Mapping[TierName, tuple[str, ...]]
+    answer: str | None = None  # the solve's, after all tiers
 
     @classmethod
     def of(
@@ -521,7 +522,13 @@ class FailedProblem(NamedTuple):
                     WrongAttempt(tier, each.index, each.answer, tail)
                 )
         shown = {recall.tier: recall.cards for recall in record.recalls}
-        return cls(problem, record.exit_name, tuple(attempts), shown)
+        return cls(
+            problem,
+            record.exit_name,
+            tuple(attempts),
+            shown,
+            record.answer,
+        )
 
     @property
     def outcome(self) -> str:
