@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.cards.tree import Change, Domain, Edit
 from kace.cli.learn import report_lines
+from kace.config import Price, load_config
 from kace.errors import DataError
 from kace.files import write_atomic
 from kace.ladder.record import Solution
@@ -23,8 +25,10 @@ from kace.learning.measure import CardVotes, Comparison, Fire, Impact, Lift, tex
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
 from kace.learning.revise import Action, Revision, Revisions
-from kace.learning.study import RunTotals, StepLog, StepName, TreeWriter
+from kace.learning.study import Bill, RunTotals, StepLog, StepName, TreeWriter, bill_of
 from kace.learning.teacher import CardRefusal, Partition
+from kace.models.base import AttemptKey, Finish, Reply, Usage
+from kace.models.cache import CallRecord, CallStore
 from kace.report.render import REPORT_POLICY
 from kace.report.trees import learner_document as page
 from kace.runs.stats import wilson
@@ -225,10 +229,14 @@ class Learner:
         self.growth.snapshot(1)
         self.growth.freeze()
         used = {"calls": 12, "input": 1000, "cached": 400, "output": 500, "usd": 1.25}
-        free = {"calls": 3, "failed": 1, "input": 10, "output": 5, "usd": 0.0}
+        free = {"calls": 3, "input": 10, "output": 5, "usd": 0.0}
         roles = [{"role": "solver", **used}, {"role": f"teacher{self.evil}", **free}]
         bill = {"roles": roles}
         write_atomic(self.folder / "learn" / "bill.json", json.dumps(bill))
+
+
+def write_bill_of(tree: Path, bill: Bill) -> None:
+    write_atomic(tree / "learn" / "bill.json", bill.model_dump_json())
 
 
 def learned(folder: Path, evil: str = "") -> LearningReport:
@@ -328,8 +336,36 @@ def test_the_tree_is_counted_by_domain(report: LearningReport):
 
 
 def test_costs_are_by_role_and_add_up(report: LearningReport):
-    assert [(cost.role, cost.calls, cost.failed) for cost in report.costs] == [("solver", 12, None), ("teacher", 3, 1)]
+    assert [(cost.role, cost.calls) for cost in report.costs] == [("solver", 12), ("teacher", 3)]
     assert report.usd == 1.25
+
+
+def test_the_teachers_cost_is_told_by_step_with_its_second_rounds(tmp_path: Path):
+    calls = CallStore(tmp_path / "calls")
+    names = (
+        "partition",
+        "epoch 1 add MS algebra propose",
+        "epoch 1 add HS algebra propose 1",
+        "epoch 1 add algebra admit",
+    )
+    for name in names:
+        for index in range(1 + name.endswith("propose")):
+            key = AttemptKey(name, 0, "TEACHER", index)
+            reply = Reply("text", Finish.STOP, Usage(input=100, output=10), 1.0)
+            calls.put(CallRecord.of(sha256(f"{name} {index}".encode()).hexdigest(), "openai/big", key, reply))
+    calls.close()
+    config = load_config({"teacher": "openai/big"}, env={})
+    price = {"openai/big": Price(input=1.0, output=10.0)}
+    bill = bill_of([tmp_path / "calls"], config.model_copy(update={"prices": price}))
+    rows = [(cost.role, cost.calls, cost.repairs, cost.input, cost.output) for cost in bill.steps]
+    assert rows == [("partition", 1, 0, 100, 10), ("propose", 3, 1, 300, 30), ("admit", 1, 0, 100, 10)]
+    assert sum(cost.usd or 0 for cost in bill.steps) == pytest.approx(5 * 2e-4) == bill.usd
+    learned(tmp_path / "tree")
+    write_bill_of(tmp_path / "tree", bill)
+    found = report_of(tmp_path / "tree")
+    assert found.teacher_steps == bill.steps
+    assert any("propose" in line and "3 calls (1 second rounds)" in line for line in report_lines(found))
+    assert "teacher, propose" in page(found)
 
 
 def test_an_unknown_price_makes_no_total(tmp_path: Path):

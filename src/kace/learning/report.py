@@ -185,6 +185,7 @@ class LearningReport:
     carried_own: Lift | None  # of all cards, on problems they were written from
     carried_others: Lift | None
     costs: tuple[RoleBill, ...]
+    teacher_steps: tuple[RoleBill, ...]  # its costs by kind of step
     usd: float | None  # `None` if some price is not known
     unread: tuple[str, ...]
 
@@ -236,7 +237,8 @@ def report_of(tree_folder: Path) -> LearningReport:
     finished = StepName("close", "freeze") in steps.lines
     state = "working" if _is_locked(folder / "lock") else "stopped"
     funnel = _funnel(proposals, tree)
-    costs = read_bill(folder)
+    bill = read_bill(folder)
+    costs = bill.roles
     prices = [cost.usd for cost in costs if cost.usd is not None]
     train = manifest.train.problems
     summary = _summary(funnel, train)
@@ -265,6 +267,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         carried_own=own,
         carried_others=others,
         costs=costs,
+        teacher_steps=bill.steps,
         usd=sum(prices) if costs and len(prices) == len(costs) else None,
         unread=tuple(steps.unread),
     )

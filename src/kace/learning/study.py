@@ -803,22 +803,38 @@ ROLES = {
 
 
 class RoleBill(BaseModel):
-    """What one role used."""
+    """What one role used, or the teacher in one kind of step."""
 
     role: str = ""
     calls: int = 0
-    failed: int | None = None  # `None` if failures are not counted
+    repairs: int = 0  # calls of a second round
     input: int = 0
     cached: int = 0
     written: int = 0
     output: int = 0
     usd: float | None = None  # `None` if the price is not known
 
+    def plus(self, record: CallRecord, usd: float | None) -> RoleBill:
+        """Return the bill with a call added."""
+        known = usd is not None and self.usd is not None
+        return RoleBill(
+            role=self.role,
+            calls=self.calls + 1,
+            repairs=self.repairs
+            + (record.tier == TEACHER and record.index > 0),
+            input=self.input + record.input,
+            cached=self.cached + record.cached,
+            written=self.written + record.written,
+            output=self.output + record.output,
+            usd=(self.usd or 0.0) + (usd or 0.0) if known else None,
+        )
+
 
 class Bill(BaseModel):
-    """What every role used: the content of bill.json."""
+    """What every role used, and the teacher by step: the content of bill.json."""
 
     roles: tuple[RoleBill, ...] = ()
+    steps: tuple[RoleBill, ...] = ()
 
     @property
     def usd(self) -> float:
@@ -830,6 +846,7 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     """Return the cost of the finished calls in folders; each call counts once."""
     prices = Ledger(prices=config.prices)
     used: dict[str, RoleBill] = {}
+    steps: dict[str, RoleBill] = {}
     seen: set[str] = set()
     records = chain.from_iterable(map(_recorded_calls, folders))
     for record in records:
@@ -839,21 +856,20 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
-        before = used.get(role, RoleBill(role=role, usd=0.0))
-        usage = record.reply().usage
         usd = None
-        if price and before.usd is not None:
-            usd = before.usd + price.cost(usage, record.batch)
-        used[role] = RoleBill(
-            role=role,
-            calls=before.calls + 1,
-            input=before.input + usage.input,
-            cached=before.cached + usage.cached,
-            written=before.written + usage.written,
-            output=before.output + usage.output,
-            usd=usd,
-        )
-    return Bill(roles=tuple(used[role] for role in sorted(used)))
+        if price:
+            usd = price.cost(record.reply().usage, record.batch)
+        before = used.get(role, RoleBill(role=role, usd=0.0))
+        used[role] = before.plus(record, usd)
+        if role == "teacher":
+            # A request is named after its step: "epoch 1 add MS algebra propose 2".
+            name = record.problem.rstrip(" 0123456789").split(" ")[-1]
+            spent = steps.get(name, RoleBill(role=name, usd=0.0))
+            steps[name] = spent.plus(record, usd)
+    return Bill(
+        roles=tuple(used[role] for role in sorted(used)),
+        steps=tuple(steps.values()),
+    )
 
 
 def _recorded_calls(folder: Path) -> Iterator[CallRecord]:
@@ -867,10 +883,9 @@ def write_bill(folder: Path, config: Config) -> None:
     write_atomic(folder / "bill.json", total.model_dump_json(indent=2) + "\n")
 
 
-def read_bill(folder: Path) -> tuple[RoleBill, ...]:
-    """Return the bill beside the steps by role; empty if there is none to read."""
+def read_bill(folder: Path) -> Bill:
+    """Return the bill beside the steps; an empty one if there is none to read."""
     try:
-        text = read_plain(folder / "bill.json")
-        return Bill.model_validate_json(text).roles
+        return Bill.model_validate_json(read_plain(folder / "bill.json"))
     except (OSError, ValidationError):
-        return ()
+        return Bill()
