@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kace.baselines.fewshot import FewshotSet, read_demonstrations, train_bootstrap, train_knn
+from kace.baselines.fewshot import FewshotSet, read_demonstrations, train_knn
 from kace.baselines.systems import open_system, spec_of
 from kace.config import Config, load_config
-from kace.errors import BudgetExceeded, DataError
+from kace.errors import DataError
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Message, Request, Role
-from kace.models.scripted import Scripted
 from kace.problems import Problem
-from tests.baselines.ace_world import CONFIG, SKIPPING, TEST, accuracy, plan_of, solved, trained
+from tests.baselines.ace_world import accuracy, plan_of, solved
 from tests.baselines.arena import DEFAULTS, DISTINCT, Solver, bench
 from tests.baselines.arena import solve as solve_one
-from tests.learning.world import RULES, solve, statement
+from tests.learning.world import RULES, statement
 
 TRAIN = (
     Problem("A frog leaps 3 stones at a time. How many leaps over 12 stones?", "4", "frog", solution="12/3 is 4."),
@@ -134,22 +132,13 @@ def test_training_problems_without_a_solution_are_not_evaluated_on_either(pool: 
         solve_one("knn-fewshot", Solver(), TRAIN[-1], artefact=pool, tree=None, config=DEFAULTS)
 
 
-def test_each_system_reads_its_own_artefact(pool: Path, tmp_path: Path):
-    with pytest.raises(DataError, match=r"made by kace learn --method knn-fewshot, not by .* bootstrap-fewshot"):
-        solve_one("bootstrap-fewshot", Solver(), NEAR, artefact=pool, tree=None)
-    (tmp_path / "demonstrations.json").write_text('{"problems": []}')
-    with pytest.raises(DataError, match="not a set of demonstrations"):
-        solve_one("knn-fewshot", Solver(), NEAR, artefact=tmp_path, tree=None)
-
-
 def test_without_a_worked_solution_there_is_nothing_to_show(tmp_path: Path):
-    with pytest.raises(DataError, match="no training problem has a worked solution") as caught:
+    with pytest.raises(DataError, match="no training problem has a worked solution"):
         knn(tmp_path, [replace(problem, solution=None) for problem in TRAIN])
-    assert "bootstrap-fewshot" in caught.value.fix
 
 
 def test_two_are_shown_where_nobody_says_how_many():
-    assert spec_of("knn-fewshot").k == spec_of("bootstrap-fewshot").k == 2
+    assert spec_of("knn-fewshot").k == 2
     assert spec_of("kace-retriever").k == 8
 
 
@@ -159,84 +148,10 @@ def test_a_solver_that_can_read_gains_by_the_nearest_solved_problem(tmp_path: Pa
     assert accuracy(solved("knn-fewshot", artefact=tmp_path)) == 1.0
 
 
+TRAINED = plan_of("knn-fewshot", Path()).train
+
+
 def taught() -> tuple[Problem, ...]:
     """The training problems of a world, each solved by stating its rule."""
-    rules = (next((rule for rule in RULES if rule in problem.text), "") for problem in WORLD)
-    return tuple(replace(p, solution=f"Here {statement(rule)}.") for p, rule in zip(WORLD, rules, strict=True))
-
-
-WORLD = plan_of("bootstrap-fewshot", Path()).train
-LUCKY = "By luck: "
-
-
-def lucky(request: Request) -> str:
-    """Knows no rule. The third attempt at MS is right by luck where the rule is garn; on a later pass, krov."""
-    asked = request.messages[-1].content
-    rule = "garn" if request.attempt.seed <= CONFIG.seed * 100 + 1 else "krov"
-    if f"the {rule} of" not in asked or (request.attempt.tier, request.attempt.index) != ("MS", 2):
-        return solve(request)
-    told = Request((Message(Role.SYSTEM, statement(rule)), *request.messages[1:]), request.sampling, request.attempt)
-    return f"<think>hm</think>{LUCKY}{solve(told)}"
-
-
-def bootstrapped(out: Path, *, epochs: int = 1, config: Config = CONFIG) -> FewshotSet:
-    plan = plan_of("bootstrap-fewshot", out, epochs, config=config)
-    return trained(plan, train_bootstrap, model=Scripted(lucky, name="world"), teacher=None)
-
-
-def worked(pool: FewshotSet) -> dict[str, str]:
-    return {each.label: each.worked for each in pool.problems if each.worked}
-
-
-def test_the_solvers_own_right_attempts_become_demonstrations_without_a_teacher(tmp_path: Path):
-    found = worked(bootstrapped(tmp_path))
-    assert {label.split("-")[0] for label in found} == {"sum", "garn"}
-    assert all(text.startswith(f"{LUCKY}\\boxed") for label, text in found.items() if "garn" in label)
-    heard: list[Request] = []
-    solutions = solved("bootstrap-fewshot", artefact=tmp_path, heard=heard)
-    assert all(recall.cards for solution in solutions for recall in solution.recalls)
-    asked = next(
-        request for request in heard if request.attempt.tier == "MS" and "garn" in request.messages[-1].content
-    )
-    assert shown(asked)[1].content.startswith(LUCKY)
-    roles = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
-    assert [role["role"] for role in roles] == ["solver"]
-
-
-def test_a_later_pass_tries_what_is_not_solved_yet(tmp_path: Path):
-    before, after = bootstrapped(tmp_path), bootstrapped(tmp_path, epochs=2)
-    first, later = worked(before), worked(after)
-    assert first.items() < later.items()
-    assert {label.split("-")[0] for label in later} == {"sum", "garn", "krov"}
-    second = (tmp_path / "train/epoch-2-bootstrap-run/traces.jsonl").read_text().splitlines()
-    assert len(second) == len(WORLD) - len(before.tree)
-
-
-def test_a_stopped_bootstrap_resumes_to_the_same_demonstrations_and_pays_nothing_twice(tmp_path: Path):
-    whole, stops = bootstrapped(tmp_path / "whole"), 0
-    while True:
-        try:
-            resumed = bootstrapped(tmp_path / "broken", config=CONFIG.model_copy(update={"max_calls": 60}))
-            break
-        except BudgetExceeded:
-            stops += 1
-    assert resumed == whole and stops > 1
-    assert calls_in(tmp_path / "broken") == calls_in(tmp_path / "whole")
-
-
-def calls_in(out: Path) -> int:
-    return sum(len(file.read_text().splitlines()) for file in (out / "train" / "calls").glob("*.jsonl"))
-
-
-def test_where_nothing_was_solved_it_is_the_ladder_alone(tmp_path: Path):
-    whole = knn(tmp_path)
-    bare = tuple(each.model_copy(update={"worked": ""}) for each in whole.problems)
-    (tmp_path / "demonstrations.json").write_text(whole.model_copy(update={"problems": bare}).model_dump_json())
-    plain: list[Request] = []
-    heard: list[Request] = []
-    solved("tiered", heard=plain)
-    assert all(
-        solution.recalls == () for solution in solved("knn-fewshot", artefact=tmp_path, heard=heard, config=SKIPPING)
-    )
-    assert [request.digest("m") for request in heard] == [request.digest("m") for request in plain]
-    assert len(TEST) == len({request.attempt.problem for request in heard})
+    rules = (next((rule for rule in RULES if rule in problem.text), "") for problem in TRAINED)
+    return tuple(replace(p, solution=f"Here {statement(rule)}.") for p, rule in zip(TRAINED, rules, strict=True))

@@ -16,7 +16,7 @@ OF_THE_PAPER = {
     *("kace-no-domain", "kace-reflections", "kace-monolithic", "kace-router", "kace-retriever"),
     *("kace-oracle", "kace-random", "kace-reranked", "kace-placebo", "kace-empty-prompt"),
 }
-ALTERNATIVES = {"knn-fewshot", "bootstrap-fewshot", "oracle-card"}
+ALTERNATIVES = {"knn-fewshot", "oracle-card"}
 
 
 def test_the_table_holds_every_system_of_the_comparison_and_says_what_each_is():

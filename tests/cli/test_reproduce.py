@@ -171,8 +171,8 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     found = evaluation_of(open_tables([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
     assert found.arms[1].tree["cards"] == len(TREE)
     table = json.loads((tmp_path / "r" / "paper.json").read_text())
-    assert [(row["arm"], row["paper"]) for row in table["rows"]] == [("tiered", 52.2), ("kace", 62.2)]
-    assert [each["arm"] for each in table["comparisons"]] == ["tiered"]
+    assert [(row["arm"], row["paper"]) for row in table["arms"]] == [("tiered", 52.2), ("kace", 62.2)]
+    assert [each["kace against"] for each in table["comparisons"]] == ["tiered"]
     assert table["tree"][-1]["cards"] == len(TREE.shown)
     assert "kace against" in done.stdout
 

@@ -76,10 +76,6 @@ def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path
         "eval", "--system", "knn-fewshot", "--artefact", "knn", "--data", "solved.jsonl", *dice, "--out", "leak"
     )
     assert leak.returncode == 2 and "18 training problems appear in the evaluated data" in leak.stderr
-    made = kace("learn", "--method", "bootstrap-fewshot", "--train", "train.jsonl", *dice[:2], "--out", "boot")
-    assert made.returncode == 0 and "of 18 training problems worked" in made.stdout, made.stderr
-    again = kace("learn", "--method", "bootstrap-fewshot", "--train", "train.jsonl", *dice[:2], "--out", "boot")
-    assert "none: everything was kept" in again.stdout
 
 
 def test_a_cap_ends_it_in_one_line_and_the_same_command_goes_on(kace: Kace):

@@ -8,9 +8,9 @@ import pytest
 
 from kace.ladder.record import RetrievedContext
 from kace.ladder.tiers import TierName
-from kace.runs.compare import CardHarm, Harm, compare
+from kace.runs.compare import Harm, compare
 from kace.runs.stats import wilson
-from kace.runs.table import row_of
+from kace.runs.table import CardUse, row_of
 from tests.learning.solve_records import HS, MS, a_solve
 from tests.runs.few_rows import a_row, an_arm
 
@@ -41,7 +41,7 @@ def test_gained_and_broken_are_counted_among_the_solves_shown_cards_only():
     assert (found.shown, found.abstained, found.gained, found.broken) == (4, 1, 1, 2)
     assert found.rate == 2 / 4
     assert found.interval == pytest.approx(wilson(2, 4))
-    assert found.cards == (CardHarm(B, shown=3, gained=0, broken=2), CardHarm(A, shown=2, gained=1, broken=1))
+    assert found.cards == (CardUse(B, 3, 1, 2, gained=0, broken=2), CardUse(A, 2, 1, 1, gained=1, broken=1))
     assert found.flagged == found.cards[:1], "as many gained as broken is no flag"
     assert "shown on 4 solves, abstained on 1; of those shown 1 gained and 2 broken, harm rate 50.0%" in found.words
 

@@ -276,10 +276,8 @@ async def open_training(
 
 
 def needs_teacher(plan: TrainPlan) -> bool:
-    """Whether a training needs a teacher: reflections only for domains, a bootstrap never."""
-    if plan.method == "reflections":
-        return not plan.domains
-    return plan.method != "bootstrap-fewshot"
+    """Whether a training needs a teacher: reflections only for domains."""
+    return plan.method != "reflections" or not plan.domains
 
 
 def read_artefact(

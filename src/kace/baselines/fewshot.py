@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kace.answers.extract import last_boxed
-from kace.baselines.evaluate import Training, TrainPlan, read_artefact
+from kace.baselines.evaluate import TrainPlan, read_artefact
 from kace.cards.card import (
     UNIVERSAL,
     Card,
@@ -26,11 +26,8 @@ from kace.cards.card import (
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from kace.files import write_atomic
-from kace.ladder.record import Solution
 from kace.ladder.retrieve import Ranking, text_scorer
 from kace.learning import StepResult
-from kace.learning.study import RunReading, StepName
-from kace.models.base import after_thinking
 from kace.problems import Problem
 
 FILE = "demonstrations.json"
@@ -111,39 +108,9 @@ def train_knn(plan: TrainPlan) -> FewshotSet:
     if not any(problem.solution for problem in plan.train):
         raise DataError(
             "no training problem has a worked solution",
-            fix="add the field 'solution', or use --method bootstrap-fewshot",
+            fix="add the field 'solution'",
         )
     return _write(plan, [problem.solution or "" for problem in plan.train])
-
-
-async def train_bootstrap(training: Training) -> FewshotSet:
-    """Write the training problems with the first right attempt of the ladder at each to the plan's folder."""
-    plan = training.plan
-    worked: dict[str, str] = {}
-    for epoch in range(1, plan.epochs + 1):
-        unsolved = [
-            problem for problem in plan.train if problem.id not in worked
-        ]
-        if unsolved:
-            step = StepName("bootstrap", "run", epoch)
-            seed = training.seed(epoch)
-            for record in await training.run(
-                step, unsolved, RunReading(), seed
-            ):
-                text = _first_right(record, training)
-                if text:
-                    worked[record.problem] = text
-    return _write(plan, [worked.get(problem.id, "") for problem in plan.train])
-
-
-def _first_right(record: Solution, training: Training) -> str:
-    """Return the text of the first right attempt, without its thinking; empty if there is none."""
-    for attempt in record.attempts:
-        if attempt.correct:
-            text = after_thinking(training.text_of(attempt)).strip()
-            if text:
-                return text
-    return ""
 
 
 def _write(plan: TrainPlan, solutions: Sequence[str]) -> FewshotSet:

@@ -84,7 +84,6 @@ class Spec:
         "domain_ace",
         "gepa",
         "knn_fewshot",
-        "bootstrap_fewshot",
     ] = "nothing"
     router: Literal["", "every", "gold", "random", "none"] = ""
     selector: Literal[
@@ -110,7 +109,7 @@ class Spec:
     @property
     def fewshot(self) -> bool:
         """Whether it reads solved training problems."""
-        return self.source in ("knn_fewshot", "bootstrap_fewshot")
+        return self.source == "knn_fewshot"
 
     @property
     def k(self) -> int:
@@ -169,8 +168,6 @@ _TABLE = (
     Spec("tiered-gepa", "the ladder, with a GEPA prompt at HS", "gepa"),
     Spec("knn-fewshot", f"the ladder, reading the {FEWSHOT_K} nearest solved training problems as demonstrations",
          "knn_fewshot", "none", "nearest"),
-    Spec("bootstrap-fewshot", f"the ladder, reading its right attempts at the {FEWSHOT_K} nearest training problems",
-         "bootstrap_fewshot", "none", "nearest"),
     Spec("oracle-card", "ceiling: the cards of the problem's own family", "tree", "none", "family"),
 )  # fmt: skip
 SYSTEMS: Mapping[str, Spec] = {spec.name: spec for spec in _TABLE}

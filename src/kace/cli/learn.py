@@ -18,7 +18,6 @@ from kace.baselines.evaluate import (
 )
 from kace.baselines.fewshot import (
     FewshotSet,
-    train_bootstrap,
     train_knn,
 )
 from kace.baselines.gepa import require_gepa, train_gepa
@@ -89,7 +88,6 @@ METHODS = (
     "gepa",
     "reflections",
     "knn-fewshot",
-    "bootstrap-fewshot",
 )
 TREE = click.argument("tree", type=PATH)
 
@@ -493,8 +491,6 @@ async def _run_training(training: Training) -> str:
         return f"a prompt scoring {score:.1%}, {first:.1%} at the beginning"
     if method == "reflections":
         return counted(len(await train_reflections(training)), "card")
-    if method == "bootstrap-fewshot":
-        return _fewshot_size(await train_bootstrap(training))
     books = (await train_ace(training)).playbooks.values()
     return counted(sum(len(book.bullets) for book in books), "bullet")
 

@@ -30,10 +30,10 @@ from kace.report.evaluation import (
     page,
     plots_of,
 )
-from kace.runs.compare import CardHarm, Change, Comparison, p_text
+from kace.runs.compare import Change, Comparison, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.shards import merge_shards
-from kace.runs.table import open_tables
+from kace.runs.table import CardUse, open_tables
 from kace.words import counted, points
 
 HEAD = (
@@ -181,7 +181,7 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     return (*ours, _ascii(points(found.difference)), _ascii(ends), p, changed)
 
 
-def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
+def _card_lines(cards: Sequence[CardUse]) -> Iterator[str]:
     """Yield the cards that were shown as a table, the most harmful first."""
     if not cards:
         return
@@ -189,7 +189,7 @@ def _card_lines(cards: Sequence[CardHarm]) -> Iterator[str]:
     for each in cards[:LISTED]:
         flag = "breaks more than it gains" if each.flagged else ""
         counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
-        rows.append((plain(each.card_id), *counts, flag))
+        rows.append((plain(each.card), *counts, flag))
     yield from aligned(rows)
     if len(cards) > LISTED:
         yield f"and {len(cards) - LISTED:,} more"

@@ -19,7 +19,6 @@ import click
 
 from kace.baselines.gepa import require_gepa
 from kace.baselines.systems import SYSTEMS, Need, Spec, require_domains, spec_of
-from kace.cards.card import Difficulty
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli.data import load_data
@@ -32,9 +31,8 @@ from kace.ladder.retrieve import estimate
 from kace.learning.study import bill_of, check_training
 from kace.models.budget import Ledger
 from kace.problems import SPLITS, problem_rows
-from kace.runs.compare import compare_all, p_text
-from kace.runs.table import Table, open_tables
-from kace.words import points
+from kace.runs.compare import compare_all
+from kace.runs.table import open_tables
 
 PROFILE = ("--profile", "paper")
 LADDER_CALLS = 5.4  # of the ladder per problem, as the paper has it
@@ -164,9 +162,9 @@ def command(
     print_lines([_forecast(recipe, size)])
     if go:
         _run_all(commands, recipe.out, config)
-        found = PaperTable.of(recipe)
-        write_atomic(recipe.out / "paper.json", json.dumps(found.record()))
-        print_lines(found.lines())
+        found = paper_table(recipe)
+        write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
+        print_lines(_table_lines(found))
 
 
 # The commands
@@ -373,124 +371,64 @@ def _call(words: Sequence[str]) -> int:
 # The table
 
 
-@dataclass(frozen=True, slots=True)
-class PaperTable:
-    """The paper's figures beside ours, its comparisons, and the size of the tree."""
-
-    rows: tuple[dict[str, Any], ...]
-    comparisons: tuple[dict[str, Any], ...]  # of KACE with each other arm
-    sizes: tuple[dict[str, Any], ...]  # of the tree, by cell
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> PaperTable:
-        """Read the runs of a reproduction."""
-        folders = [recipe.out / "runs" / arm for arm in recipe.arms]
-        tables = {table.name: table for table in open_tables(folders)}
-        sizes: tuple[dict[str, Any], ...] = ()
-        if any(Need.TREE in spec.needs for spec in recipe.specs):
-            sizes = tuple(tree_sizes(open_tree(recipe.read_tree)))
-        return cls(
-            rows=tuple(_paper_rows(recipe.benchmark, tables)),
-            comparisons=tuple(_paper_comparisons(tables)),
-            sizes=sizes,
-        )
-
-    def record(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "rows": self.rows,
-            "comparisons": self.comparisons,
-            "tree": self.sizes,
-        }
-
-    def lines(self) -> Iterator[str]:
-        """Yield it for a terminal."""
-        yield ""
-        rows: list[tuple[str, ...]] = [
-            ("arm", "paper", "here", "95 % interval", "calls")
-        ]
-        for row in self.rows:
-            paper = "" if row["paper"] is None else f"{row['paper']:.1f}"
-            interval = "{:.1f} to {:.1f}".format(*row["interval"])
-            figures = (
-                f"{row['accuracy']:.1f}",
-                interval,
-                f"{row['calls']:.2f}",
-            )
-            rows.append((row["arm"], paper, *figures))
-        yield from aligned(rows)
-        if self.comparisons:
-            yield ""
-            rows = [("kace against", "difference", "95 % interval", "p (Holm)")]
-            for each in self.comparisons:
-                low, high = map(points, each["interval"])
-                difference = points(each["difference"])
-                interval = f"{low} to {high}"
-                p = p_text(each["p"])
-                rows.append((each["arm"], difference, interval, p))
-            for line in aligned(rows):
-                yield line.replace("−", "-")
-        if self.sizes:
-            yield ""
-            rows = [("tree", "cards", "tokens", "per card")]
-            for size in self.sizes:
-                mean = size["tokens"] / (size["cards"] or 1)
-                cell = f"{size['difficulty']} {size['domain']}".strip()
-                counts = (f"{size['cards']:,}", f"{size['tokens']:,}")
-                rows.append((cell, *counts, f"{mean:.0f}"))
-            yield from aligned(rows)
-
-
-def _paper_rows(
-    benchmark: str, tables: Mapping[str, Table]
-) -> Iterator[dict[str, Any]]:
+def paper_table(recipe: Recipe) -> dict[str, list[dict[str, Any]]]:
+    """Return the paper's figures beside ours, its comparisons, and the tree's size."""
+    folders = [recipe.out / "runs" / arm for arm in recipe.arms]
+    tables = {table.name: table for table in open_tables(folders)}
+    arms = []
     for name, table in tables.items():
         found = table.metrics()
         if found.accuracy is not None and found.wilson is not None:
-            yield {
-                "arm": name,
-                "paper": PAPER[benchmark].get(name),
-                "accuracy": 100 * found.accuracy,
-                "interval": [100 * end for end in found.wilson],
-                "calls": found.paper_calls,
-                "truncated": found.truncated,
-            }
+            arm = {"arm": name, "paper": PAPER[recipe.benchmark].get(name)}
+            arm |= {"here": round(100 * found.accuracy, 1)}
+            arm |= _interval(found.wilson)
+            arm |= {"calls": round(found.paper_calls, 2)}
+            arms.append(arm)
+    comparisons = []
+    kace = tables.pop("kace", None)
+    if kace is not None:
+        for each in compare_all(kace, list(tables.values())):
+            low, high = each.interval
+            gain: dict[str, Any] = {"kace against": each.other}
+            gain |= {"difference": round(-100 * each.difference, 1)}
+            gain |= _interval((-high, -low))
+            comparisons.append({**gain, "p (Holm)": round(each.adjusted, 4)})
+    sizes = []
+    if any(Need.TREE in spec.needs for spec in recipe.specs):
+        sizes = tree_sizes(open_tree(recipe.read_tree))
+    return {"arms": arms, "comparisons": comparisons, "tree": sizes}
 
 
-def _paper_comparisons(tables: Mapping[str, Table]) -> Iterator[dict[str, Any]]:
-    """Yield how KACE compares with each other arm: above zero, KACE is better."""
-    if "kace" not in tables:
-        return
-    others = [table for name, table in tables.items() if name != "kace"]
-    for each in compare_all(tables["kace"], others):
-        low, high = each.interval
-        yield {
-            "arm": each.other,
-            "difference": -each.difference,
-            "interval": [-high, -low],
-            "p": each.adjusted,
-        }
+def _interval(ends: tuple[float, float]) -> dict[str, float]:
+    low, high = ends
+    return {"low": round(100 * low, 1), "high": round(100 * high, 1)}
 
 
-def tree_sizes(tree: EpistemicTree) -> Iterator[dict[str, Any]]:
-    """Yield the cards and tokens of every cell, then of the whole tree."""
-    for difficulty in Difficulty:
-        for domain in (*tree.domain_names, "universal"):
-            cards = []
-            for card in tree.shown:
-                place = (card.difficulty_tag, card.domain_tags[0])
-                if place == (difficulty, domain):
-                    cards.append(card)
-            if cards:
-                yield {
-                    "difficulty": difficulty.value,
-                    "domain": domain,
-                    "cards": len(cards),
-                    "tokens": sum(map(estimate, cards)),
-                }
-    yield {
-        "difficulty": "all",
-        "domain": "",
-        "cards": len(tree.shown),
-        "tokens": sum(map(estimate, tree.shown)),
-    }
+def tree_sizes(tree: EpistemicTree) -> list[dict[str, Any]]:
+    """Return the cards and tokens of every cell, and of the whole tree."""
+    cells: dict[tuple[str, str], list[int]] = {}
+    for card in tree.shown:
+        for domain in card.domain_tags:
+            cell = (card.difficulty_tag.value, domain)
+            cells.setdefault(cell, []).append(estimate(card))
+    cells["all", ""] = [estimate(card) for card in tree.shown]
+    sizes = []
+    for (difficulty, domain), tokens in cells.items():
+        size: dict[str, Any] = {"difficulty": difficulty, "domain": domain}
+        size |= {"cards": len(tokens), "tokens": sum(tokens)}
+        size["tokens per card"] = round(sum(tokens) / (len(tokens) or 1))
+        sizes.append(size)
+    return sizes
+
+
+def _table_lines(
+    table: Mapping[str, Sequence[dict[str, Any]]],
+) -> Iterator[str]:
+    for rows in table.values():
+        if rows:
+            cells = [list(rows[0])]
+            for row in rows:
+                values = row.values()
+                cells.append(["" if v is None else str(v) for v in values])
+            yield ""
+            yield from aligned(cells)

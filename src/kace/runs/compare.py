@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from kace.runs.stats import (
     sign_flip,
     wilson,
 )
-from kace.runs.table import Table
+from kace.runs.table import CardUse, Table
 from kace.words import counted, plural, points
 
 ALPHA = 0.05
@@ -41,21 +40,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class CardHarm:
-    """The solves that were shown one card, whatever else they were shown."""
-
-    card_id: str
-    shown: int
-    gained: int
-    broken: int
-
-    @property
-    def flagged(self) -> bool:
-        """Whether it breaks more than it gains."""
-        return self.broken > self.gained
-
-
-@dataclass(frozen=True, slots=True)
 class Harm:
     """What showing cards did, over labelled solves that the base has too."""
 
@@ -67,7 +51,7 @@ class Harm:
         Interval | None
     )  # 95 % Wilson of the rate, each cluster counted once
     cluster: str
-    cards: tuple[CardHarm, ...]  # the most harmful first
+    cards: tuple[CardUse, ...]  # the most harmful first
 
     @property
     def rate(self) -> float | None:
@@ -75,7 +59,7 @@ class Harm:
         return self.broken / self.shown if self.shown else None
 
     @property
-    def flagged(self) -> tuple[CardHarm, ...]:
+    def flagged(self) -> tuple[CardUse, ...]:
         """The cards that break more than they gain."""
         return tuple(card for card in self.cards if card.flagged)
 
@@ -240,7 +224,7 @@ def compare(
         lost=tuple(change for change in changes if change.by < 0),
         identical=all(pair["correct"] == pair["was"] for pair in pairs),
         mdd=_detectable(found, len(shares), max(times.values())),
-        harm=_harm_of(pairs, by),
+        harm=_harm_of(base, other, pairs, by),
         notes=tuple(notes),
     )
 
@@ -272,44 +256,38 @@ def pairs_of(base: Table, other: Table) -> list[Any]:
     )
 
 
-def _harm_of(pairs: Sequence[Any], by: Clusters) -> Harm | None:
+def _harm_of(
+    base: Table, other: Table, pairs: Sequence[Any], by: Clusters
+) -> Harm | None:
     """Return what cards did; `None` for a run that had no card to show."""
     sizes: Counter[str] = Counter()  # solves that read a card, by cluster
-    shown: Counter[str] = Counter()  # by card
-    gained: Counter[str] = Counter()
-    broken: Counter[str] = Counter()
-    abstained = 0
+    gained = 0
+    broken = 0
     for pair in pairs:
-        abstained += pair["abstained"]
-        cards = json.loads(pair["cards"])
-        if not cards:
-            continue
-        sizes[by.of(pair["problem"])] += 1
-        for card in ("", *cards):  # "" is any card
-            shown[card] += 1
-            gained[card] += pair["correct"] > pair["was"]
-            broken[card] += pair["correct"] < pair["was"]
-    if not sizes and not abstained:
+        if pair["cards"] != "[]":
+            sizes[by.of(pair["problem"])] += 1
+            gained += pair["correct"] > pair["was"]
+            broken += pair["correct"] < pair["was"]
+    abstained = sum(pair["abstained"] for pair in pairs)
+    shown = sizes.total()
+    if not shown and not abstained:
         return None
-    total = shown.pop("", 0)
-    rows = []
-    for card, times in shown.items():
-        rows.append(CardHarm(card, times, gained[card], broken[card]))
-    rows.sort(
-        key=lambda row: (row.gained - row.broken, -row.broken, row.card_id)
+    cards = sorted(
+        other.cards(base=base),
+        key=lambda card: (card.gained - card.broken, -card.broken, card.card),
     )
     interval = None
-    if total:
+    if shown:
         n = effective(sizes.values())
-        interval = wilson(broken[""] / total * n, n)
+        interval = wilson(broken / shown * n, n)
     return Harm(
-        shown=total,
+        shown=shown,
         abstained=abstained,
-        gained=gained[""],
-        broken=broken[""],
+        gained=gained,
+        broken=broken,
         interval=interval,
         cluster=by.field,
-        cards=tuple(rows),
+        cards=tuple(cards),
     )
 
 

@@ -31,6 +31,7 @@ PACE = frozenset({"timeout", "max_connections"})
 """Settings of how fast a run goes, which may change."""
 NAMED = ("subject", "answers", "tolerance", "vote", "es_exit")
 """Settings that the manifest names only if they are not the default."""
+SHOWN = 9  # differing settings that an error names
 _RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
 
 
@@ -155,24 +156,17 @@ def default_folder(
 
 
 def hold_to(
-    path: Path,
-    manifest: dict[str, object],
-    names: tuple[str, ...],
-    defaults: Mapping[str, object] | None = None,
+    path: Path, manifest: dict[str, object], names: tuple[str, ...]
 ) -> None:
     """Write a manifest if there is none; refuse one whose named parts differ."""
     if not path.exists():
-        write_atomic(
-            path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        )
+        text = json.dumps(manifest, indent=2, ensure_ascii=False)
+        write_atomic(path, text + "\n")
         return
-    found = differences(_read(path), manifest, names, defaults)
+    found = differences(_read(path), manifest, names)
     if found:
-        what = (
-            f"{path.parent} holds a run with another {', another '.join(found)}"
-        )
         raise UsageError(
-            what,
+            f"{path.parent} holds a run with another {', another '.join(found)}",
             fix="choose another folder, or repeat the settings of that run",
         )
 
@@ -181,65 +175,48 @@ def differences(
     before: Mapping[str, object],
     manifest: Mapping[str, object],
     names: tuple[str, ...],
-    defaults: Mapping[str, object] | None = None,
 ) -> list[str]:
     """Describe how the named parts of two manifests differ.
 
-    A setting that `before` does not have counts as its default, so that a run goes on
-    after an upgrade that added settings or prompts.
+    A setting that `before` does not have counts as its default, and a prompt as the
+    same, so that a run resumes after an upgrade that added some.
     """
     found = []
     for name in names:
         was = before.get(name)
         now = manifest.get(name)
-        if isinstance(was, dict) and isinstance(now, dict):
-            if name == "config":
-                was = _flat(was)
-                now = _flat(now)
-                keys = {*now, *was} - PACE
-                was = {key: was.get(key, _default(key)) for key in keys}
-                now = {key: now.get(key, _default(key)) for key in keys}
-            elif name == "settings":
-                known = {key: (defaults or {}).get(key) for key in now}
-                was = {**known, **was}
-            elif name == "prompts":
-                was = {**now, **was}
-        if was != now:
-            found.append(_difference(name, was, now))
+        if not isinstance(was, dict) or not isinstance(now, dict):
+            if was != now:
+                found.append(name)
+            continue
+        if name == "prompts":
+            was = {**now, **was}
+        was = _flat(was)
+        now = _flat(now)
+        changes = []
+        for key in sorted({*was, *now} - PACE):
+            default = _default(key) if name == "config" else None
+            old = was.get(key, default)
+            new = now.get(key, default)
+            if old != new:
+                changes.append(f"'{key}' ({old!r}, now {new!r})")
+        if changes:
+            found.append(f"{name.rstrip('s')} {', '.join(changes[:SHOWN])}")
     return found
 
 
-def _flat(config: Mapping[str, object]) -> dict[str, object]:
+def _flat(part: Mapping[str, object]) -> dict[str, object]:
     """Return the retrieval settings among the others, so that differences name them."""
-    found = dict(config)
+    found = dict(part)
     retrieval = found.pop("retrieval", None)
     return {**found, **retrieval} if isinstance(retrieval, dict) else found
 
 
 def _default(name: str) -> object:
-    field = Config.model_fields.get(name) or RetrievalConfig.model_fields.get(
-        name
-    )
-    return None if field is None else field.get_default()
-
-
-def _difference(
-    name: str,
-    before: object,
-    now: object,
-) -> str:
-    if not isinstance(before, dict) or not isinstance(now, dict):
-        return name
-    keys = sorted({*before, *now})
-    changes = []
-    for key in keys:
-        old = before.get(key)
-        new = now.get(key)
-        if old != new:
-            changes.append(f"'{key}' ({old!r}, now {new!r})")
-    if name not in ("config", "settings"):  # hashes, and lists of them
-        changes = changes[:1]
-    return f"{name.rstrip('s')} {', '.join(changes)}"
+    for kind in (Config, RetrievalConfig):
+        if name in kind.model_fields:
+            return kind.model_fields[name].get_default()
+    return None
 
 
 def _read(path: Path) -> Mapping[str, object]:

@@ -454,28 +454,15 @@ def spearman(points: Points) -> float | None:
 
     Returns `None` if rate or rank does not vary.
     """
-    rates = _centred_ranks(points, 0)
-    ranks = _centred_ranks(points, 1)
-    across = 0
-    rate_squares = 0
-    rank_squares = 0
-    for (rate, rank), times in points.items():
-        across += times * rates[rate] * ranks[rank]
-        rate_squares += times * rates[rate] ** 2
-        rank_squares += times * ranks[rank] ** 2
-    if not rate_squares or not rank_squares:
-        return None
-    return across / math.sqrt(rate_squares * rank_squares)
+    import numpy as np
 
-
-def _centred_ranks(points: Points, axis: int) -> dict[float, int]:
-    """Return twice the rank of each value less the mean rank, in whole numbers."""
-    counts: Counter[float] = Counter()
-    for point, times in points.items():
-        counts[point[axis]] += times
-    found = {}
-    below = 0
-    for value, times in sorted(counts.items()):
-        found[value] = 2 * below + times - points.total()
-        below += times
-    return found
+    ranks = []
+    for values in zip(*points.elements(), strict=True):
+        _, place, times = np.unique(
+            values, return_inverse=True, return_counts=True
+        )
+        if len(times) < 2:
+            return None
+        ranks.append((np.cumsum(times) - times / 2)[place])
+    rates, exits = ranks
+    return float(np.corrcoef(rates, exits)[0, 1])

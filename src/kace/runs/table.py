@@ -113,6 +113,25 @@ class SolveRow:
         return self.label or self.problem[:8]
 
 
+_SHARED = (
+    "problem",
+    "label",
+    "family",
+    "domain",
+    "seed",
+    "correct",
+    "failed",
+    "exit",
+    "paper_calls",
+    "real_calls",
+    "abstained",
+    "seconds",
+    "answer",
+    "expected",
+)
+"""Fields that a row has of the solution under the same names."""
+
+
 def row_of(solution: Solution) -> SolveRow:
     """Return the figures of a solution."""
     usage = solution.usage
@@ -138,17 +157,9 @@ def row_of(solution: Solution) -> SolveRow:
     for attempt in solution.made:
         if attempt.batch:
             batch += attempt.usage
+    shared = {name: getattr(solution, name) for name in _SHARED}
     return SolveRow(
-        problem=solution.problem,
-        label=solution.label,
-        family=solution.family,
-        domain=solution.domain,
-        seed=solution.seed,
-        correct=solution.correct,
-        failed=solution.failed,
-        exit=solution.exit,
-        paper_calls=solution.paper_calls,
-        real_calls=solution.real_calls,
+        **shared,
         attempts=outcomes.total() - outcomes[Outcome.CANCELLED],
         right_attempts=right,
         input=usage.input,
@@ -162,14 +173,10 @@ def row_of(solution: Solution) -> SolveRow:
         read_tokens=sum(read),
         estimated=any(recall.estimated for recall in solution.recalls),
         cards=tuple(shown),
-        abstained=solution.abstained,
-        seconds=solution.seconds,
         truncated=outcomes[Outcome.TRUNCATED],
         batch_input=batch.input,
         batch_cached=batch.cached,
         batch_output=batch.output,
-        answer=solution.answer,
-        expected=solution.expected,
     )
 
 
@@ -302,6 +309,11 @@ class CardUse(NamedTuple):
     wrong: int
     gained: int = 0  # wrong in the base run and right here, of those shown
     broken: int = 0  # right in the base run and wrong here
+
+    @property
+    def flagged(self) -> bool:
+        """Whether it breaks more than it gains."""
+        return self.broken > self.gained
 
 
 class Share(NamedTuple):
@@ -594,19 +606,13 @@ class Table:
 
         The position is 0 if the solve does not pass the filter.
         """
-        sql, values = _list_sql("problem, seed", where, sort, base)
-        keys = list(map(tuple, self.select(sql, values, base)))
-        if (problem, seed) not in keys:
-            return 0, None, None
-        place = keys.index((problem, seed))
-        beside: list[SolveRow | None] = [None, None]
-        for side, near in enumerate((place - 1, place + 1)):
-            if 0 <= near < len(keys):
-                of = SolveFilter(problem=str(keys[near][0]))
-                for row in self.solves(of, base=base):
-                    if row.seed == keys[near][1]:
-                        beside[side] = row
-        return place + 1, beside[0], beside[1]
+        rows = self.solves(where, sort=sort, base=base)
+        for place, row in enumerate(rows, 1):
+            if (row.problem, row.seed) == (problem, seed):
+                before = rows[place - 2] if place > 1 else None
+                after = rows[place] if place < len(rows) else None
+                return place, before, after
+        return 0, None, None
 
     def counts(self) -> Counts:
         """Count problems, seeds and solves by kind."""
@@ -650,14 +656,20 @@ class Table:
     def cards(
         self, card: str = "", *, base: Table | None = None
     ) -> list[CardUse]:
-        """Count the solves that were shown each card, or one card, by id."""
+        """Count the solves that were shown each card, or one card, by id.
+
+        With `base`, only labelled solves count that the base has, too.
+        """
+        paired = "1"
+        if base is not None:
+            paired = "was IS NOT NULL AND correct IS NOT NULL"
         sql = (
             "SELECT value AS card, COUNT(*), COUNT(*) FILTER (WHERE correct = 1),"
             " COUNT(*) FILTER (WHERE correct = 0),"
             f" COUNT(*) FILTER (WHERE {CHANGES['gained']}),"
             f" COUNT(*) FILTER (WHERE {CHANGES['lost']})"
             f" FROM {_with_base(base)}, json_each(cards)"
-            " WHERE ? IN ('', value) GROUP BY value ORDER BY value"
+            f" WHERE ? IN ('', value) AND {paired} GROUP BY value ORDER BY value"
         )
         return list(starmap(CardUse, self.select(sql, [card], base)))
 
@@ -700,8 +712,8 @@ class Table:
 
     def problems(self) -> Iterator[Problem]:
         """Iterate over the problems whose texts the run keeps."""
-        for row in self._problem_rows():
-            yield problem_of(row, PROBLEMS)
+        for problem, _ in self._problem_rows():
+            yield problem
 
     def problem_text(self, problem: str) -> str | None:
         """Return the text of a problem, if the run keeps it."""
@@ -713,27 +725,28 @@ class Table:
             sql = f"SELECT problem, {name} FROM solves WHERE {name} <> ''"
             return dict(map(tuple, self.select(sql)))
         found = {}
-        for row in self._problem_rows():
+        for problem, row in self._problem_rows():
             if row.get(name) not in (None, ""):
-                found[problem_of(row, PROBLEMS).id] = str(row[name])
+                found[problem.id] = str(row[name])
         return found
 
     def _texts(self) -> dict[str, str]:
+        def read() -> dict[str, str]:
+            return {problem.id: problem.text for problem in self.problems()}
+
         state = self.folder and FileState.of(self.folder / PROBLEMS)
-        return self._once("texts", self._read_texts, state)
+        return self._once("texts", read, state)
 
-    def _read_texts(self) -> dict[str, str]:
-        return {problem.id: problem.text for problem in self.problems()}
-
-    def _problem_rows(self) -> Iterator[dict[str, Any]]:
+    def _problem_rows(self) -> Iterator[tuple[Problem, dict[str, Any]]]:
         """Iterate over the lines of problems.jsonl that hold a problem."""
         if self.folder is None or not (self.folder / PROBLEMS).exists():
             return
         for _, _, line in whole_lines(self.folder / PROBLEMS):
-            with suppress(ValueError, RecursionError, TypeError, KaceError):
+            with suppress(
+                ValueError, RecursionError, TypeError, AttributeError, KaceError
+            ):
                 row = json.loads(line)
-                if isinstance(row, dict) and problem_of(row, PROBLEMS):
-                    yield row
+                yield problem_of(row, PROBLEMS), row
 
     @property
     def calls_folder(self) -> Path | None:
@@ -885,17 +898,15 @@ def open_tables(
 ) -> tuple[Table, ...]:
     """Open several runs, each under its own name.
 
-    A run is named after its system, or by its folder if two share a system.
+    A run is named after its system, or by its path if two share a system.
     """
     tables = [Table.open(folder, progress=progress) for folder in folders]
-    for name_of in (lambda folder: folder.resolve().name, str):
-        times = Counter(table.name for table in tables)
-        for at, folder in enumerate(folders):
-            if times[tables[at].name] > 1:
-                tables[at] = tables[at].named(name_of(folder))
-    for name, times_given in Counter(table.name for table in tables).items():
-        if times_given > 1:
-            raise DataError(f"{name} is given twice", fix="name every run once")
+    times = Counter(table.name for table in tables)
+    for at, folder in enumerate(folders):
+        if times[tables[at].name] > 1:
+            tables[at] = tables[at].named(str(folder))
+    if len({table.name for table in tables}) < len(tables):
+        raise DataError("a run is given twice", fix="name every run once")
     return tuple(tables)
 
 
