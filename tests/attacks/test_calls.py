@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -233,15 +231,6 @@ def test_a_run_spends_no_more_than_its_cap_whatever_the_bill_says(tmp_path: Path
         assert 0 < len(server.requests) < 10, "each may cost a cent and more"
     assert status == 1 and "might pass the cap of 0.10 USD" in shown
     assert shown.count("reports no usable token counts") == 1
-
-
-def test_a_run_counts_the_requests_that_had_no_reply(tmp_path: Path) -> None:
-    answers = itertools.cycle([error(500), says(r"\boxed{4}")])
-    with ChatServer(lambda seen: next(answers)) as server:
-        status, shown = solving(tmp_path, server)
-        sent = len(server.requests)
-    assert status == 0
-    assert re.search(rf"requests     {sent} sent, \d+ of them without a reply", shown)
 
 
 def test_no_byte_of_a_run_holds_a_key_that_the_provider_returned(tmp_path: Path) -> None:

@@ -369,14 +369,11 @@ class Batched(Wrapper):
     def progress(self) -> str:
         """Describe the jobs under way, their requests and the money."""
         jobs = [batch for batch in self._spool.open if batch.job]
-        requests = sum(batch.requests for batch in jobs)
         done = sum(batch.status.done for batch in jobs if batch.status)
-        text = (
-            f"{counted(len(jobs), 'job')} under way, "
-            f"{done:,} of {counted(requests, 'request')} done"
-        )
+        requests = counted(sum(batch.requests for batch in jobs), "request")
+        under_way = counted(len(jobs), "job")
         usd = self._ledger.usd
-        return f"{text}; {usd:.2f} USD so far" if usd else text
+        return f"{under_way} under way, {done:,} of {requests} done; {usd:.2f} USD so far"
 
 
 # The two APIs
@@ -518,19 +515,18 @@ class Jobs(ABC):
             raise Unfinished("unreadable result") from None
         data = json.dumps(body).encode()
         if status != 200:
-            raise self._fault(Response(status, {}, data))
+            raise self._fault(ErrorReport(Response(status, {}, data)))
         try:
             reply = self.remote.read_reply(data, 0.0)
         except ModelError as error:
             raise Unfinished(error.message) from None
         return replace(reply, text=without_secrets(reply.text), batch=True)
 
-    def _fault(self, response: Response) -> Exception:
-        report = ErrorReport(response)
-        parameter = report.unsupported(self.remote.OPTIONAL, frozenset())
-        if parameter:
-            self.remote.left_out |= {parameter}
-            return Unfinished(f"'{parameter}' is not supported", rephrase=True)
+    def _fault(self, report: ErrorReport) -> Exception:
+        name = report.unsupported(self.remote.OPTIONAL, frozenset())
+        if name:
+            self.remote.left_out |= {name}
+            return Unfinished(one_line(report.message), rephrase=True)
         error = self.remote.error_of(report)
         if isinstance(error, RateLimited | Transient):
             return Unfinished(error.message)

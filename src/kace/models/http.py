@@ -296,24 +296,19 @@ class ErrorReport:
     """An error response, in whatever shape a server sends it."""
 
     def __init__(self, response: Response) -> None:
-        inner: object = None
+        fields: Any = None
         with suppress(ValueError, RecursionError):
-            inner = json.loads(response.body)
-        for _ in range(2):  # the object, or its field `error`
-            if isinstance(inner, dict) and isinstance(inner.get("error"), dict):
-                inner = inner["error"]
-        fields = inner if isinstance(inner, dict) else {}
+            fields = json.loads(response.body)
+        if isinstance(fields, dict) and isinstance(fields.get("error"), dict):
+            fields = fields["error"]
+        if not isinstance(fields, dict):
+            fields = {}
         self.status = response.status
         self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
         message = fields.get("message")
         self.message = message if isinstance(message, str) else self.text[:1000]
-        self.labels = f"{fields.get('code')} {fields.get('type')}"
         self.parameter = fields.get("param")
         self.wait = retry_after(response.headers)
-
-    def matches(self, pattern: re.Pattern[str]) -> bool:
-        """Whether the message or a label matches."""
-        return bool(pattern.search(self.message) or pattern.search(self.labels))
 
     def unsupported(
         self, optional: Sequence[str], left_out: frozenset[str]
@@ -436,7 +431,9 @@ class Remote(ABC):
             if 200 <= response.status < 300:
                 if left_out - self.left_out:
                     names = "', '".join(sorted(left_out))
-                    warning = "%s does not support '%s' for %s: left out"
+                    warning = (
+                        "%s does not support '%s' for %s: left out from now on"
+                    )
                     log.warning(warning, self.url, names, self._model)
                     self.left_out |= left_out
                 return response.body
@@ -455,7 +452,7 @@ class Remote(ABC):
         line = one_line(f"{report.status} from {self.url}: {report.message}")
         status = report.status
         fix = f"check the model's name and the base URL, {self.URL_HINT}"
-        if report.matches(_NO_CREDIT):
+        if _NO_CREDIT.search(report.text):
             fix = "add credit to the account, or use another key or model"
         elif status == 429 or (status in (503, 529) and report.wait):
             return RateLimited(line, report.wait)
@@ -475,9 +472,10 @@ class Remote(ABC):
     def _bad_request(
         self, report: ErrorReport, line: str
     ) -> ModelError | KaceError:
-        if report.matches(_NOT_ALLOWED):
+        if _NOT_ALLOWED.search(report.text):
             return ModelError(Failure.REFUSED, line)
-        if self.answered or report.status == 413 or report.matches(_TOO_LONG):
+        too_long = report.status == 413 or _TOO_LONG.search(report.text)
+        if self.answered or too_long:
             return ModelError(Failure.PROVIDER_ERROR, line)
         fix = "change what it names"
         if lacks_room(report.message):
@@ -692,6 +690,16 @@ def _read_fault(reply: Mapping[str, Any], missing: str) -> ModelError:
     return Transient(line)
 
 
+_COUNTS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+
+
 def read_usage(raw: object) -> Usage:
     """Return the token counts of a reply of either API.
 
@@ -699,30 +707,28 @@ def read_usage(raw: object) -> Usage:
     """
     if not isinstance(raw, dict):
         return Usage()
-    counts = dict(raw)
+    given = dict(raw)
     details = raw.get("prompt_tokens_details")
     if isinstance(details, dict):
-        counts["cache_read_input_tokens"] = details.get("cached_tokens")
-
-    def count(*names: str) -> int:
-        for name in names:
-            value = counts.get(name)
-            if value is not None:
-                if type(value) is not int or not 0 <= value <= 10**9:
-                    raise ValueError(name)
-                return value
-        return 0
-
-    try:
-        cached = count("cache_read_input_tokens")
-        written = count("cache_creation_input_tokens")
-        # Anthropic counts what was neither read from a cache nor written.
-        fresh = count("input_tokens") + cached + written
-        prompt = count("prompt_tokens") or fresh
-        output = count("completion_tokens", "output_tokens")
-    except ValueError:
-        return Usage()
-    return Usage(prompt, cached, output, written)
+        given["cache_read_input_tokens"] = details.get("cached_tokens")
+    counts = {}
+    for name in _COUNTS:
+        value = given.get(name)
+        if value is None:
+            value = 0
+        if type(value) is not int or not 0 <= value <= 10**9:
+            return Usage()
+        counts[name] = value
+    cached = counts["cache_read_input_tokens"]
+    written = counts["cache_creation_input_tokens"]
+    # Anthropic's input is what was neither read from a cache nor written.
+    prompt = counts["input_tokens"] + cached + written
+    return Usage(
+        counts["prompt_tokens"] or prompt,
+        cached,
+        counts["completion_tokens"] or counts["output_tokens"],
+        written,
+    )
 
 
 # Several servers

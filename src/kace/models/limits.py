@@ -33,8 +33,8 @@ REFUSED_SECONDS = 180.0
 class Limited(Wrapper):
     """A model with retries and a limit on its calls.
 
-    A call holds its place until it has a reply or has failed. After a 429 all calls
-    pause. The deadline bounds a call with its retries; the queue is not counted.
+    After a 429 all calls pause. The deadline bounds a call with its retries and the
+    pauses between them; the queue is not counted.
     """
 
     def __init__(
@@ -64,32 +64,34 @@ class Limited(Wrapper):
         if self._loop is not loop:  # a semaphore belongs to one loop
             self._loop = loop
             self._places = asyncio.Semaphore(self._connections)
-        async with self._places:
-            await self._wait_for_pause()
-            try:
-                async with asyncio.timeout(self._deadline):
-                    return await self._retry(request)
-            except TimeoutError:
-                what = f"no reply within {self._deadline:g} s, retries included"
-                raise ModelError(Failure.TIMEOUT, what) from None
-
-    async def _retry(self, request: Request) -> Reply:
+        left = self._deadline
         failures = 0
         while True:
-            try:
-                reply = await self.model.complete(request)
-            except RateLimited as error:
-                self._note_refusal(error)
-                fault: ModelError = error
-            except Transient as error:
-                if failures + 1 >= TRIES:
-                    raise
-                fault = error
-            else:
-                self._refusals = 0
-                return reply
-            await asyncio.sleep(self._wait(failures, fault.retry_after))
-            await self._wait_for_pause()
+            async with self._places:
+                await self._wait_for_pause()
+                started = loop.time()
+                try:
+                    async with asyncio.timeout(left):
+                        reply = await self.model.complete(request)
+                except TimeoutError:
+                    what = f"no reply within {self._deadline:g} s, retries included"
+                    raise ModelError(Failure.TIMEOUT, what) from None
+                except RateLimited as error:
+                    self._note_refusal(error)
+                    fault: ModelError = error
+                except Transient as error:
+                    if failures + 1 >= TRIES:
+                        raise
+                    fault = error
+                else:
+                    self._refusals = 0
+                    return reply
+            # Without a place: in the ledger, this call may wait for one that queues.
+            wait = self._wait(failures, fault.retry_after)
+            left -= loop.time() - started + wait
+            if left <= 0:
+                raise fault
+            await asyncio.sleep(wait)
             await sent_again(fault)
             failures += 1
 

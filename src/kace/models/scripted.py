@@ -67,21 +67,14 @@ def dice(sides: int) -> Script:
 
 
 def open_scripted(spec: str) -> Scripted:
-    """Open `steady`, `silent`, `dice` or `dice?sides=6&latency=0.1`."""
+    """Open `steady`, `dice` or `dice?sides=6&latency=0.1`."""
     name, _, query = spec.partition("?")
+    options = dict(parse_qsl(query))
     try:
-        options = {option: float(value) for option, value in parse_qsl(query)}
-    except ValueError:
-        what = f"an option of scripted model '{spec}' is not a number"
-        raise UsageError(what, fix="e.g. dice?sides=6") from None
-    scripts: dict[str, Script] = {
-        "steady": steady,
-        "silent": silent,
-        "dice": dice(int(options.get("sides", 6))),
-    }
-    if name not in scripts:
-        fix = f"choose one of {', '.join(scripts)}"
-        raise UsageError(f"unknown model 'scripted/{name}'", fix=fix)
-    return Scripted(
-        scripts[name], name=spec, latency=options.get("latency", 0.0)
-    )
+        latency = float(options.get("latency", 0))
+        thrown = dice(int(options.get("sides", 6)))
+        scripts = {"steady": steady, "silent": silent, "dice": thrown}
+        return Scripted(scripts[name], name=spec, latency=latency)
+    except (KeyError, ValueError):
+        fix = "name scripted/steady or scripted/dice?sides=6&latency=0.1"
+        raise UsageError(f"unknown model 'scripted/{spec}'", fix=fix) from None
