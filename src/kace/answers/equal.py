@@ -1,8 +1,9 @@
 """Decide whether two answers are the same.
 
-Equal keys and exact values decide without algebra, and that is final. math-verify is
-used only where a side has no exact value, in a child process that can be killed and in
-both directions: `SAME` needs two agreements, which makes a verdict symmetric.
+Equal keys and exact values decide without algebra, and that is final. What is put
+together is compared part by part. math-verify is used only for parts without an exact
+value, in a child process that can be killed and in both directions: `SAME` needs two
+agreements, which makes a verdict symmetric.
 """
 
 from __future__ import annotations
@@ -16,35 +17,45 @@ import re
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import starmap
 from pathlib import Path
 from typing import Self
 
-from kace.answers.exact import MAX_DEPTH, Number, Word
+from kace.answers.exact import (
+    INTERVALS,
+    UNORDERED,
+    Collection,
+    Formula,
+    Number,
+    Value,
+    is_exact,
+)
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
-from kace.answers.normalize import depth
 
 MAX_DIGITS = 256
 MAX_VERDICTS = 10_000  # kept by one judge
+MAX_MATCHED = 8  # items of a set that algebra may match with those of another
 WORKER = Path(__file__).with_name("worker.py")
 LINE_LIMIT = 1 << 20  # bytes of one message
 START_SECONDS = (
     120.0  # a busy machine takes long to import a computer algebra system
 )
 
-_NO_VALUE = re.compile(
-    r"""\\ldots | \\text | \\emptyset | \\not | \\pmod | \d[_ ]\W*\d | :.*:
-    | /\d+(?:\\pi|[A-Za-z(]) | '[^=]*$""",
-    re.VERBOSE,
-)
-_UNSEEN = re.compile(r"'|\\pmod\{\w*\}|\\not|\\text\{[^{}]*\}")
-_NO_NUMBER = re.compile(r"\\cup|\\cap|[<>]|\\[lg]eq|\\neq|matrix\}")
 _COSTLY = re.compile(
     rf"""\d{{{MAX_DIGITS + 1}}}
     | [\d)}}]\^\{{[^{{}}]*[\d)}}]!?\^ | \^\{{[^{{}}]*\d{{5}}  # towers and big powers
     | (?:\d{{4}}|\}}|\)\))! | \([^()]*(?:\d{{4}}|[\^!])[^()]*\)! | !!
-    | \\binom[^A-Za-z]*\d{{4}} | \\binom\{{[^{{}}]*[\^!]""",
+    | \\binom[^A-Za-z]*\d{{4}} | \\binom\{{[^{{}}]*[\^!]
+    | (?:[({{\[][^(){{}}\[\]]*){{25}}""",
+    re.VERBOSE,
+)
+_INDEX = r"_\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
+_SYMBOL = re.compile(
+    rf"""\\(?:log|sum|prod|int|lim|max|min|text)(?![A-Za-z])
+    | (\\[A-Za-z]+|[A-Za-z]){_INDEX} | \\(?:begin|end)\{{\w+\}} | \\[A-Za-z]+
+    | ([A-Z]) | (\d+)\.(\d+)""",
     re.VERBOSE,
 )
 
@@ -60,50 +71,106 @@ class Verdict(StrEnum):
 
 def settled(left: Answer, right: Answer) -> Verdict | None:
     """Return the verdict that needs no algebra; None where algebra has to decide."""
-    for one, other in zip(left.stated, right.stated, strict=True):
-        if one and other and one != other:
-            return Verdict.DIFFERENT
-    if left.key == right.key:
+    names, units = zip(left.stated, right.stated, strict=True)
+    if all(units) and len(set(units)) > 1:
+        return Verdict.DIFFERENT
+    one, other = _compared(left, right)
+    agree = not all(names) or len(set(names)) < 2
+    if agree and left.key == right.key:
         return Verdict.SAME
     if left.tolerance:
         return Verdict.SAME if left.near(right) else Verdict.DIFFERENT
-    if left.value is not None and right.value is not None:
-        return Verdict.DIFFERENT
-    if left.value is not None:
-        return Verdict.DIFFERENT if _excludes(left, right.form) else None
-    if right.value is not None:
-        return Verdict.DIFFERENT if _excludes(right, left.form) else None
-    if r"\ldots" in left.form + right.form:
-        return Verdict.DIFFERENT
-    if _marks(left, right) != _marks(right, left):
-        return Verdict.DIFFERENT
-    return None
+    relations = _kind(one) == _kind(other) == "relation"
+    if (agree or relations) and _is_open(one, other):
+        return None
+    return Verdict.DIFFERENT
 
 
-def _excludes(exact: Answer, form: str) -> bool:
-    """Whether a form without an exact value cannot equal an exact answer.
+def _kind(value: Value) -> str:
+    """Return what algebra may compare a value with."""
+    if isinstance(value, Formula):
+        return value.algebra
+    if isinstance(value, Collection):
+        return _KINDS.get(value.delimiters, "")
+    return "number" if isinstance(value, Number) else ""
 
-    Words, an open list and the empty set equal no exact value; a number is no union,
-    relation or matrix.
-    """
-    if isinstance(exact.value, Word) or _NO_VALUE.search(form):
+
+_KINDS = dict.fromkeys(INTERVALS, "set") | {"{}": "set", "matrix": "number"}
+
+
+def _compared(left: Answer, right: Answer) -> tuple[Value, Value]:
+    """Return what is compared: equations where one is given, or two unknowns are."""
+    names = {left.stated[0], right.stated[0]} - {""}
+    kinds = (_kind(left.value), _kind(right.value))
+    if len(names) > 1 or "relation" in kinds:
+        return _equation(left), _equation(right)
+    return left.value, right.value
+
+
+def _equation(answer: Answer) -> Value:
+    """Return `y=2x` for the value `2x` of `y`."""
+    name = answer.stated[0]
+    if len(name) != 1 or _kind(answer.value) != "number":
+        return answer.value
+    return Formula(f"{name}={answer.value}", "relation")
+
+
+def _is_open(left: Value, right: Value) -> bool:
+    """Whether algebra may find two values the same, which have different keys."""
+    if left == right:
         return True
-    return isinstance(exact.value, Number) and bool(_NO_NUMBER.search(form))
+    if isinstance(left, Collection) and isinstance(right, Collection):
+        exact = is_exact(left) and is_exact(right)
+        if exact or left.delimiters != right.delimiters:
+            return False
+        if len(left.items) != len(right.items):
+            return False
+        pairs = zip(left.items, right.items, strict=True)
+        return left.delimiters in UNORDERED or all(starmap(_is_open, pairs))
+    formulas = isinstance(left, Formula) or isinstance(right, Formula)
+    if not formulas or {_kind(left), _kind(right)} not in _COMPARABLE:
+        return False
+    return not _far(left, right)
 
 
-def _marks(answer: Answer, other: Answer) -> list[str]:
-    """Return what algebra overlooks, but in the name of an equation against a value."""
-    form = answer.form
-    if "=" in form and "=" not in other.form:
-        form = form.partition("=")[2]
-    return _UNSEEN.findall(form)
+_COMPARABLE = ({"number"}, {"set"}, {"relation"}, {"relation", "set"})
+
+
+def _far(left: Value, right: Value) -> bool:
+    """Whether values at one point of the unknowns differ by more than rounding."""
+    points = []
+    for value in (left, right):
+        if isinstance(value, Number):
+            points.append(value.approximate())
+        elif isinstance(value, Formula) and value.sample is not None:
+            points.append(value.sample)
+    if len(points) < 2:
+        return False
+    return abs(points[0] - points[1]) > 1e-6 * max(map(abs, points))
 
 
 def too_large(latex: str) -> bool:
     """Whether comparing an answer could cost more than it is worth."""
-    if len(latex) > MAX_ANSWER_CHARS or depth(latex) > MAX_DEPTH:
-        return True
-    return _COSTLY.search(latex) is not None
+    return len(latex) > MAX_ANSWER_CHARS or _COSTLY.search(latex) is not None
+
+
+def algebra_latex(value: Value) -> str:
+    """Return a value for algebra, whose grammar has no capital letters and rounds.
+
+    Capital and indexed letters get an index of their own, decimals become fractions.
+    """
+    return _SYMBOL.sub(_unambiguous, str(value))
+
+
+def _unambiguous(match: re.Match[str]) -> str:
+    letter, index, capital, whole, places = match.groups()
+    if whole:
+        return rf"(\frac{{{whole}{places}}}{{1{'0' * len(places)}}})"
+    if not letter and not capital:
+        return match[0]
+    name = (letter or capital) + (f"_{index}" if letter else "")
+    digits = str.maketrans("0123456789abcdef", "abcdfghjklmnpqrs")
+    return f"x_{{{name.encode().hex().translate(digits)}}}"
 
 
 class Judge:
@@ -137,23 +204,64 @@ class Judge:
         verdict = settled(left, right)
         if verdict is not None:
             return verdict
-        first, second = sorted((left, right), key=lambda answer: answer.key)
-        pair = (first.key, second.key)
-        if pair in self._verdicts:
-            return self._verdicts[pair]
-        for side in (left, right):
-            if len(side.text) > MAX_ANSWER_CHARS or too_large(side.canonical):
-                return Verdict.REFUSED
+        return await self._compare(*_compared(left, right))
+
+    async def _compare(self, left: Value, right: Value) -> Verdict:
+        """Compare two values part by part."""
+        if left == right:
+            return Verdict.SAME
+        if not _is_open(left, right):
+            return Verdict.DIFFERENT
+        if not isinstance(left, Collection) or not isinstance(right, Collection):
+            return await self._decide(left, right)
+        if left.delimiters in UNORDERED:
+            return await self._match(left.items, right.items)
+        for one, other in zip(left.items, right.items, strict=True):
+            verdict = await self._compare(one, other)
+            if verdict is not Verdict.SAME:
+                return verdict
+        return Verdict.SAME
+
+    async def _match(
+        self, left: Sequence[Value], right: Sequence[Value]
+    ) -> Verdict:
+        """Find for each item of one collection another of the other."""
+        ones = [item for item in left if item not in right]
+        others = [item for item in right if item not in left]
+        if len(ones) != len(others):
+            return Verdict.DIFFERENT
+        if len(ones) > MAX_MATCHED:
+            return Verdict.REFUSED
+        for one in ones:
+            worst = Verdict.DIFFERENT
+            for other in others:
+                verdict = await self._compare(one, other)
+                if verdict is Verdict.SAME:
+                    others.remove(other)
+                    break
+                if verdict is not Verdict.DIFFERENT:
+                    worst = verdict
+            else:
+                return worst
+        return Verdict.SAME
+
+    async def _decide(self, left: Value, right: Value) -> Verdict:
+        """Return the verdict of algebra, which is remembered."""
+        first, second = sorted((algebra_latex(left), algebra_latex(right)))
+        if (first, second) in self._verdicts:
+            return self._verdicts[first, second]
+        if too_large(first) or too_large(second):
+            return Verdict.REFUSED
         child = await self._idle.get()
         try:
-            verdict = await child.compare(first.canonical, second.canonical)
+            verdict = await child.compare(first, second)
         except NoWorker:
             return Verdict.REFUSED
         finally:
             self._idle.put_nowait(child)
         if len(self._verdicts) == MAX_VERDICTS:
             del self._verdicts[next(iter(self._verdicts))]
-        self._verdicts[pair] = verdict
+        self._verdicts[first, second] = verdict
         return verdict
 
     async def aclose(self) -> None:

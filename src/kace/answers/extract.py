@@ -1,23 +1,307 @@
-r"""Read the final answer of a reply: the boxed text, its normal form, its exact value.
+r"""Read the final answer of a reply: the boxed text, its normal form, its value.
 
-`kace.answers.normalize` decides on notation, `kace.answers.exact` on meaning.
+The normal form is one spelling for what differs only in typography. A text is cleaned,
+its units are taken off, it is cut into tokens, and the tokens are written in one way;
+`read_value` then splits them into the values that they mean. Notation with several
+readings, or with commands that are not known, is a formula that equals only itself.
+docs/answers.md lists the rules. Reading is bounded and never raises.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
 
-from kace.answers.exact import Number, Value, exact_value, stated_unknown
-from kace.answers.normalize import MAX_CHARS, normal_form, unit
-
-MAX_ANSWER_CHARS = MAX_CHARS
-
-_BOX = re.compile(
-    r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL
+from kace.answers.exact import (
+    GREEK,
+    INFINITY,
+    INTERVALS,
+    MINUS_INFINITY,
+    Ambiguous,
+    Collection,
+    Formula,
+    NoExactValue,
+    Number,
+    Value,
+    Word,
+    calculate,
+    is_exact,
+    is_letter,
+    sample,
 )
 
+MAX_ANSWER_CHARS = 2_000  # a longer text is known by its hash only
+
+_BOX = re.compile(
+    r"\\{1,2}(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL
+)
+_BETWEEN_BOXES = re.compile(
+    r"[\s$]*(?:,|,?[\s$]*(?:\\text\s*\{)?\s*(?:and|or)\s*\}?)[\s$]*"
+)
+
+_SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen
+fourteen fifteen sixteen seventeen eighteen nineteen"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS = {word: n for n, word in enumerate(_SMALL.split())}
+NUMBER_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+
+SYMBOLS = {
+    "×": r"\cdot ",
+    "·": r"\cdot ",
+    "⋅": r"\cdot ",
+    "∙": r"\cdot ",
+    "∗": r"\cdot ",
+    "÷": "/",
+    "∕": "/",
+    "√": r"\sqrt ",
+    "π": r"\pi ",
+    "∞": r"\infty ",
+    "°": r"^{\circ}",
+    "±": r"\pm ",
+    "≤": r"\leq ",
+    "≥": r"\geq ",
+    "≠": r"\neq ",
+    "≈": r"\approx ",
+    "∪": r"\cup ",
+    "∩": r"\cap ",
+    "∈": r"\in ",
+    "∅": r"\emptyset ",
+    "θ": r"\theta ",
+    "≡": r"\equiv ",
+    "⇒": r"\Rightarrow ",
+    "′": "'",
+    "％": "%",
+    "٪": "%",
+    "٫": ".",
+    "٬": "{,}",
+    "…": r"\ldots ",
+    "∶": ":",
+} | dict.fromkeys("−–—‒‐‑﹣", "-")
+_SCRIPTS = re.compile(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+|[₀-₉₊₋₍₎]+")
+
+_SYNONYMS = {
+    r"\frac": "dfrac tfrac cfrac",
+    r"\binom": "dbinom tbinom",
+    r"\leq": "le leqslant",
+    r"\geq": "ge geqslant",
+    r"\neq": "ne",
+    r"\cdot": "times ast",
+    r"\to": "rightarrow",
+    r"\emptyset": "varnothing",
+    r"\text": "textbf textit textrm textnormal textsf mbox hbox mathrm mathup",
+    r"\ldots": "dots cdots",
+    r"\pmod": "mod bmod pod",
+    r"\overline": "bar",
+    r"\or": "lor vee",
+    "|": "vert lvert rvert mid",
+    "<": "lt",
+    ">": "gt",
+    "/": "div",
+    ":": "colon",
+    "'": "prime",
+    "(": "langle",
+    ")": "rangle",
+    "[": "lbrack",
+    "]": "rbrack",
+    r"\{": "lbrace",
+    r"\}": "rbrace",
+    ",": "quad qquad land wedge newline",
+    "": "boxed fbox left right mleft mright displaystyle textstyle limits big Big bigg"
+    " Bigg bigl bigr Bigl Bigr mathbf boldsymbol mathit mathsf",
+}
+COMMANDS = {
+    rf"\{name}": text
+    for text, names in _SYNONYMS.items()
+    for name in names.split()
+}
+FUNCTIONS = frozenset(
+    rf"\{name}"
+    for name in """sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log
+    exp max min gcd lcm lim""".split()
+)
+"""Commands that apply to what follows them."""
+_WITH_LIMITS = (r"\log", r"\sum", r"\prod", r"\int", r"\lim", r"\max", r"\min")
+_DECORATIONS = frozenset(
+    rf"\{name}"
+    for name in "overline vec hat tilde dot widehat mathbb mathcal".split()
+)
+ALGEBRA = (
+    GREEK
+    | FUNCTIONS
+    | frozenset(_WITH_LIMITS)
+    | frozenset(
+        rf"\{name}"
+        for name in "frac sqrt binom cdot pi infty to lfloor rfloor lceil rceil circ"
+        " begin{pmatrix} end{pmatrix} begin{vmatrix} end{vmatrix} \\".split()
+    )
+)
+"""Commands that algebra reads as they are meant."""
+
+UNITS = """deg degree degrees|rad radian radians|mm millimeter millimeters millimetre
+millimetres|cm centimeter centimeters centimetre centimetres|km kilometer kilometers
+kilometre kilometres|m meter meters metre metres|kg kilogram kilograms|g gram grams|mg
+milligram milligrams|ft foot feet|in inch inches|yd yard yards|mi mile miles|h hour
+hours hr hrs|min mins minute minutes|s sec secs second seconds|ms millisecond
+milliseconds|day days|week weeks|month months|year years|gal gallon gallons|L l liter
+liters litre litres|mL ml milliliter milliliters|quart quarts|pint pints|cup cups|
+dollar dollars usd|cent cents|lb lbs pound pounds|euro euros eur|yen|oz ounce ounces|
+ton tons|acre acres|J joule joules|N newton newtons|W watt watts|V volt volts|K kelvin|
+C celsius|F fahrenheit|Hz hertz|mol moles|mi_/_h mph|km_/_h kph|rpm|bit bits|byte bytes|
+unit units|way ways|people person persons|student students|child children|boy boys|
+girl girls|man men|woman women|apple apples|orange oranges|egg eggs|book books|page
+pages|coin coins|penny pennies|ball balls|marble marbles|card
+cards|car cars|ticket tickets|point points|step steps|edge edges|triangle triangles|
+square_ squares|number numbers|integer integers|digit digits|value values|
+term terms|box boxes|game games|team teams|player players|vote votes|block blocks|tile
+tiles|piece pieces|item items|member members|house houses|tree trees|bag bags|bottle
+bottles|cookie cookies|pencil pencils|toy toys|path paths|arrangement arrangements|
+permutation permutations|combination combinations|subset subsets|function functions|
+dog dogs|cat cats|bird birds|fish|flower flowers|candy candies|
+sheep|cow cows|slice slices|stamp stamps|friend friends|worker workers|employee
+employees"""
+"""What may be left out behind a value, by its names. Two that are stated must agree."""
+UNIT_NAMES = {
+    name: names.split()[0].replace("_", " ").strip()
+    for names in UNITS.split("|")
+    for name in names.split()
+    if not name.endswith("_")
+}
+_CURRENCIES = {
+    r"\$": "dollar",
+    "£": "lb",
+    "€": "euro",
+    "¥": "yen",
+    "₹": "rupee",
+    "¢": "cent",
+    r"\pounds": "lb",
+    r"\euro": "euro",
+    "per": "/",
+    "°": "deg",
+}
+MAGNITUDES = {
+    "dozen": "12",
+    "hundred": "100",
+    "thousand": "10^{3}",
+    "million": "10^{6}",
+    "billion": "10^{9}",
+    "trillion": "10^{12}",
+}
+
+
+_MATRIX = r"\\begin\{pmatrix\}((?:(?!\\begin).)*?)\\end\{pmatrix\}"
+_MARKUP = (
+    (r"\\operatorname\*?\s*\{([a-zA-Z]+)\}", r"\\\1 "),
+    (r"\\text\s*\{", r"\\text{"),
+    (r"(?<=\s)!=", r"\\neq "),
+    (r"<=>|<->", r"\\iff "),
+    (r"=>|->", r"\\Rightarrow "),
+    ("<=", r"\\leq "),
+    (">=", r"\\geq "),
+    (r"(?<![\\A-Za-z])(sqrt|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|ln|log|exp|pi)"
+     r"(?![A-Za-z])", r"\\\1 "),
+    (r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),
+    (r"(?<![\\A-Za-z])(max|min|gcd)(?=\()", r"\\\1 "),
+    (r"\*\*", "^"),
+    (r"\*", r"\\cdot "),
+    (r",\\!\s*(?=\d{3})", "{,}"),
+    (r"\\!", ""),
+    (r"\\%", "%"),
+    (r"(?<=\d)\{,\}(?=\d{3})", ""),
+    (r"(?:(?<!\\)\\[,;: ]|[~\s])+", " "),
+    (r"\\not\s*=", r"\\neq "),
+    (r"\.{3,}", r"\\ldots "),
+    (r"(?<!\\)\$", " "),
+    (r"(?<!\\)\\[()\[\]]", ""),
+    (r"°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF]\b)", "°"),
+    (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degrees?(?![A-Za-z])", "°"),
+    (r'(?<=\d)"', "''"),
+    (r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2"),
+    (r"(\\text\{[^{}]*)\}\s*/\s*\\text\{", r"\1/"),
+    (r"\\text\{([^{}]*)\b(and|or)\s*\}", r"\\text{\1}\\text{\2}"),
+    (r"\(([0-9A-Z]+)\)\s*_", r"\1_"),
+    (r"\\begin\{(?:array\}\s*\{[^{}]*|(?:[bBp]|small)?matrix)\}", r"\\begin{pmatrix}"),
+    (r"\\end\{(?:array|(?:[bBp]|small)?matrix)\}", r"\\end{pmatrix}"),
+    (rf"([(\[|]|\\det)\s*\{{\s*({_MATRIX})\s*\}}", r"\1\2"),
+    (rf"[(\[]\s*({_MATRIX})\s*[)\]]", r"\1"),
+    (rf"[(\[]\s*({_MATRIX})\s*[)\]]", r"\1"),
+    (rf"(?:\|\s*{_MATRIX}\s*\||\\det\s*{_MATRIX})",
+     r"\\begin{vmatrix}\1\2\\end{vmatrix}"),
+    (r"\\\\\s*(?=\\end\{)", ""),
+    (r"\\begin\{(cases|aligned)\}([^&]*)\\end\{\1\}", r"\2"),
+    (r"\{([^{}]*)\\choose(?![a-z])([^{}]*)\}", r"\\binom{\1}{\2}"),
+    (r"\{([^{}]*)\\over(?![a-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
+    (r"(\^|\\sqrt)\s*\(([^()]*)\)", r"\1{\2}"),
+    (r"\^\s*(-\s*(?:\d+|[A-Za-z])|\d+)", r"^{\1}"),
+    (r"_\s*(\d+)", r"_{\1}"),
+    (r"([A-Za-z])\s*\^(\{[^{}]*\}|\w)\s*_(\{[^{}]*\}|\w)", r"\1_\3^\2"),
+    (r"\\lg(?![a-z])", r"\\log_{10}"),
+    (r"\\dot\s*\{?(\d)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?", r"\\overline{\1\2\3}"),
+    (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
+    (r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline{\2}"),
+    (r"(?<=\d)\s*(?:\\text\{\s*)?[aA]\.?[mM]\.?\s*\}?$", r"\\text{am}"),
+    (r"(?<=\d)\s*(?:\\text\{\s*)?[pP]\.?[mM]\.?\s*\}?$", r"\\text{pm}"),
+    (r"^(?:\\approx(?![a-z])|=|\s)+|[\s.,\\]+$", ""),
+)  # fmt: skip
+_END = r"""(?=\s*(?:$|[,;=<>)\]|]|\\[}]|\\(?:leq|geq|cup|or|text\{\s*(?:and|or))\b
+    |(?:and|or)\b))"""
+_UNIT_WORD = rf"(?:{'|'.join(UNIT_NAMES)})"
+_UNIT_PHRASE = rf"""(?:(?:sq(?:uare)?|cu(?:bic)?)\.?\ )?{_UNIT_WORD}
+    (?:(?:\ per\ |[ /.]|\ ?\^\ ?\{{?[23]\}}?|\ squared)(?:{_UNIT_WORD})?)*"""
+_UNIT = re.compile(
+    rf"""(?:(?<=[\w)}}\]])|(?<=[%'])) \s*
+    (?: \\text\{{\s*({_UNIT_PHRASE})\s*\}}(?:\s*\^\s*\{{?([23])\}}?)?
+      | (?<=[\d)}}\]\s])((?!in\b|[A-Za-z]\b){_UNIT_PHRASE})
+      | (°) | (\\\$|[£€¥₹¢])
+    ){_END}""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CURRENCY = re.compile(r"(?<![\d\w}])(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.])")
+_TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_WORDS = (
+    (r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?([A-Za-z][A-Za-z./ ^\d]*)\}", r"\1\\text{ \2}"),
+    (r"(?:\\text\{\s*)?\b(?:percent(?!age)|per cent|pct)\b\.?(?:\s*\})?", "%"),
+    (r"(?<=[0-9A-Z])\s*(?:\\text\{\s*)?base[\s}-]*(\d+|[a-z]+)(?:\s*\})?$", r"_{\1}"),
+    (r"\(?\\text\{[\s(]*mod(?:ulo)?\s+(\w+)[\s)]*\}\)?", r"\\pmod{\1}"),
+    (r"\(?\s*(?:\\pmod|\\text\{[\s(]*mod(?:ulo)?\s*\}|\(mod\b)\s*(\w+)\s*\)?", r"\\pmod{\1}"),
+    (r"\s*\(\s*(\\pmod\{\w+\})\s*\)", r"\1"),
+    (r"(^|,)\s*([A-Za-z]{4,})\s*=", r"\1\\text{\2}="),
+)  # fmt: skip
+_AND_OR = (
+    (r",?\s*\\text\{\s*,?\s*and\s*\}|,?\s+and\s+|\\text\{\s*,\s*\}|;", ", "),
+    (r",?\s*\\text\{\s*,?\s*or\s*\}|,?\s+or\s+", r"\\or "),
+    (r"(?<![\d.,/])(\d+) (\d{1,2})/(\d+)(?![\d.])", r"\1\\frac{\2}{\3}"),
+)
+_MAGNITUDE = re.compile(
+    rf"""(?<=[\d}}])\s*(?:\\text\{{\s*({"|".join(MAGNITUDES)})(?:s?\s*\}}|(\s)\s*)
+    |({"|".join(MAGNITUDES)})s?\b)""",
+    re.VERBOSE,
+)
+_THOUSANDS = re.compile(
+    r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"
+    r"|(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3})+(?![\d,/]| \d)"
+)
+_LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
+_PHRASE = re.compile(
+    r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|[A-Za-z]{3}|no|No|NO"
+)
+_CHOICE = re.compile(
+    r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\."
+)
+_TOKEN = re.compile(
+    r"""\\text\ *\{[^{}]*\} | \\(?:begin|end)\ *\{[a-zA-Z]+\*?\}
+    | \\[A-Za-z]+ | \\. | \d+\.\d+[eE][+-]?\d{1,3} | \d+(?:E[+-]?|e(?=\d)|e[+-](?=0))\d{1,3}
+    | \d+(?:\.\d*)? | \.\d+ | [A-Za-z]+ | '+ | \S""",
+    re.VERBOSE,
+)
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Digits of a hash could be read as a number; letters are not."""
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -27,67 +311,57 @@ class Answer:
     """The boxed text, stripped, as the model wrote it."""
     form: str
     """The normal form of the text."""
-    value: Value | None
-    """The exact value, where the text has one."""
+    value: Value
     tolerance: float = 0.0
     """The largest difference of equal numbers, as a share of the larger."""
     stated: tuple[str, str] = ("", "")
     """The unknown that the value belongs to, and its unit, where given."""
 
     @classmethod
-    def of(cls, text: str) -> Answer:
-        """Read a text as mathematics. A text over `MAX_ANSWER_CHARS` equals only itself."""
-        form = normal_form(text)
-        value = exact_value(form)
-        name = "" if value is None else stated_unknown(form)
-        return cls(text.strip(), form, value, stated=(name, unit(text)))
+    def of(cls, text: str, percent: bool = False) -> Answer:
+        """Read a text as mathematics. A text over `MAX_ANSWER_CHARS` equals only itself.
+
+        Where the problem asks for a percentage, the percent sign is a unit.
+        """
+        return _read(text.strip(), percent)
 
     @property
     def exact(self) -> bool:
         """Whether its value and nothing else decides what it equals."""
-        return (
-            self.value is not None
-            and not self.tolerance
-            and not any(self.stated)
-        )
-
-    @property
-    def looseness(self) -> int:
-        """0 for an exact answer, 1 for another with an exact value, else 2."""
-        if self.exact:
-            return 0
-        return 2 if self.value is None else 1
-
-    @property
-    def canonical(self) -> str:
-        """One LaTeX spelling for all answers with the same key."""
-        return self.form if self.value is None else str(self.value)
+        loose = self.tolerance or any(self.stated)
+        return is_exact(self.value) and not loose
 
     @property
     def key(self) -> str:
         """The same text for equal values, or for equal forms where there is no value."""
-        return ("~" if self.value is None else "=") + self.canonical
+        return ("=" if is_exact(self.value) else "~") + str(self.value)
+
+    @property
+    def looseness(self) -> int:
+        """0 for an exact answer, 1 for another with an exact value, else 2."""
+        return 2 - self.exact - is_exact(self.value)
 
     def near(self, other: Answer) -> bool:
         """Whether both are numbers within the tolerance of each other."""
-        if not isinstance(self.value, Number) or not isinstance(
-            other.value, Number
-        ):
+        if not isinstance(self.value, Number):
             return False
-        left = self.value.rational
-        right = other.value.rational
-        if left is None or right is None:
+        one = self.value.rational
+        two = other.value.rational if isinstance(other.value, Number) else None
+        if one is None or two is None:
             return False
-        return abs(left - right) <= Fraction(self.tolerance) * max(
-            abs(left), abs(right)
-        )
+        largest = max(abs(one), abs(two))
+        return abs(one - two) <= Fraction(self.tolerance) * largest
+
+
+# Boxes
 
 
 def last_boxed(reply: str) -> str | None:
     r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}` of a reply.
 
     `\boxed 5` counts too; a box within `<think>...</think>` only when none follows.
-    Return None without a box, or with an empty one.
+    Boxes with only a comma, `and` or `or` between them are one list. Return None
+    without a box, or with an empty one.
     """
     thought, _, rest = reply.rpartition("</think>")
     content = _last_box(rest)
@@ -107,23 +381,580 @@ def read_answer(reply: str) -> Answer | None:
 def _last_box(text: str) -> str | None:
     """Find the last box in one pass, so that many unclosed boxes cost no more."""
     content: str | None = None
-    place = -1
-    stack: list[
-        int
-    ] = []  # where a box begins behind each open brace; -1 for no box
+    place = -1  # where the content begins
+    end = 0  # behind the last closed box
+    stack: list[tuple[int, int]] = []  # box and content of each open brace
     for match in _BOX.finditer(text):
+        start = match.start()
+        inner = match.start(1)
         if match[0] == "{":
-            stack.append(-1)
-        elif match[0] == "}":
-            start = stack.pop() if stack else -1
-            if start > place:
-                place = start
-                content = text[start : match.start()]
+            stack.append((-1, -1))
+            continue
+        if match[0] == "}":
+            start, inner = stack.pop() if stack else (-1, -1)
+            box = text[inner : match.start()]
         elif match[1] == "{":
-            stack.append(match.end())
-        elif match[1]:
-            place = match.end()
-            content = match[1].rstrip(
-                ".,;:!?*" if "(" in match[1] else ".,;:!?*)"
-            )
+            stack.append((start, match.end()))
+            continue
+        else:
+            box = (match[1] or "").rstrip(".,;:!?*")
+            if "(" not in box:
+                box = box.rstrip(")")
+        if inner > place:
+            joined = content and _BETWEEN_BOXES.fullmatch(text, end, start)
+            content = f"{content}, {box}" if joined else box
+            place = inner
+            end = match.end()
     return None if content is None else content.strip()
+
+
+# The normal form
+
+
+def normal_form(text: str) -> str:
+    """Return the normal form of an answer; a name made of its hash for a long text."""
+    return Answer.of(text).form
+
+
+@lru_cache(8_192)  # most attempts at a problem give the same answers
+def _read(text: str, percent: bool) -> Answer:
+    plain = _ascii(text).strip()
+    if len(plain) > MAX_ANSWER_CHARS:
+        digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass"))
+        name = digest.hexdigest().translate(_LETTERS)
+        plain = rf"\longtext{{{name}}}"
+        return Answer(text, plain, Formula(plain))
+    units: set[str] = set()
+    plain = _clean(plain)
+    try:
+        tokens = _Writer(_words(plain, units, percent)).sequence("")
+        value, name = read_value(tokens)
+    except (NoExactValue, RecursionError):
+        plain = re.sub(r"\s+", "", plain)
+        return Answer(text, plain, Formula(plain))
+    stated = (name, " ".join(sorted(units)))
+    return Answer(text, join(tokens), value, stated=stated)
+
+
+def _ascii(text: str) -> str:
+    """Return a text in ASCII and LaTeX where Unicode offers several spellings."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = unicodedata.normalize("NFC", text)
+    text = re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", text)
+    text = re.sub(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+", r"^{\g<0>}", text)
+    text = re.sub(r"[₀-₉₊₋₍₎]+", r"_{\g<0>}", text)
+    return "".join(map(_ascii_character, text))
+
+
+def _ascii_character(char: str) -> str:
+    if char in SYMBOLS:
+        return SYMBOLS[char]
+    if char.isspace():
+        return " "
+    hidden = unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn")
+    if hidden or "\ufe00" <= char <= "\ufe0f":
+        return ""
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    plain = unicodedata.normalize("NFKC", char).replace("−", "-")
+    return re.sub("(.+)\u2044(.+)", r"\\frac{\1}{\2}", plain)
+
+
+def _apply(rules: Sequence[tuple[str, str]], text: str) -> str:
+    for pattern, replacement in rules:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def _clean(text: str) -> str:
+    """Return a text without styling, with one name for each command."""
+    if r"\\begin" in text:  # escaped twice
+        text = text.replace("\\\\", "\\")
+    if r"\begin" not in text or r"\begin{cases}" in text:
+        text = re.sub(r"\\\\([A-Za-z]*)", _row_end, text)
+    text = re.sub(
+        r"\\[A-Za-z]+", lambda match: COMMANDS.get(match[0], match[0]), text
+    )
+    return _apply(_MARKUP, text)
+
+
+def _row_end(match: re.Match[str]) -> str:
+    """Return the command of a doubled backslash, or a comma for the end of a row."""
+    command = rf"\{match[1]}"
+    known = command in COMMANDS or command in ALGEBRA or command in _KNOWN
+    return command if known else f", {match[1]}"
+
+
+_KNOWN = (r"\text", r"\boxed", r"\pm", r"\cup", r"\in", r"\ldots", r"\end")
+
+
+def _words(text: str, units: set[str], percent: bool) -> str:
+    """Rewrite words, and what a text says in numbers; take off the units."""
+    choice = _CHOICE.fullmatch(text)
+    if choice:
+        return choice[choice.lastindex or 0]
+    if _PHRASE.fullmatch(text) and text not in _PRODUCTS:
+        return rf"\text{{{text}}}"
+
+    def drop(match: re.Match[str]) -> str:
+        named = [group for group in match.groups() if group]
+        units.add(unit_name(" ".join(named)))
+        return ""
+
+    if _ANGLES.search(text):
+        text = text.replace("°", r"^{\circ}")
+    text = _MAGNITUDE.sub(_magnitude, _apply(_WORDS, text))
+    text = _UNIT.sub(drop, _CURRENCY.sub(drop, text))
+    if percent:
+        text = re.sub("(%)()$", drop, text)
+    units.discard("")
+    text = _apply(_AND_OR, _ungrouped(_TEXT.sub(_unwrapped, text)))
+    return text
+
+
+def _magnitude(match: re.Match[str]) -> str:
+    opened = r"\text{" if match[2] else ""
+    return rf"\cdot {MAGNITUDES[match[1] or match[3]]} {opened}"
+
+
+def unit_name(phrase: str) -> str:
+    """Return the one name of a unit of measure; none for units of no kind."""
+    phrase = re.sub(r"(?:square|sq)[. ]+(\w+)", r"\1 2", phrase)
+    phrase = re.sub(r"(?:cubic|cu)[. ]+(\w+)", r"\1 3", phrase)
+    names = []
+    for word in re.findall(r"[A-Za-z]+|\\?[^\s.^{}]", phrase):
+        word = word if len(word) < 3 else word.lower()
+        names.append(UNIT_NAMES.get(word, _CURRENCIES.get(word, word)))
+    return " ".join(names).removeprefix("unit").removeprefix(" 2")
+
+
+def _unwrapped(match: re.Match[str]) -> str:
+    """Return a text without words as mathematics; keep any other text, tidied."""
+    content = " ".join(match[1].split())
+    words = re.sub(r"\\[a-z]+|\b(?:and|or)\b", "", content)
+    if _LETTERED.fullmatch(content) or not re.search(r"[^\W\d_]{2}|[^\x20-\x7e]", words):
+        return f" {content} "
+    return rf"\text{{{content}}}"
+
+
+def _ungrouped(text: str) -> str:
+    """Drop commas and spaces that group digits outside of brackets."""
+    pieces = re.split(r"(\\[{}]|[()\[\]])", " ".join(text.split()))
+    level = 0
+    for index, piece in enumerate(pieces):
+        level += (piece in _OPENING) - (piece in _CLOSING)
+        if level < 1:
+            grouped = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), piece)
+            pieces[index] = grouped
+    return "".join(pieces)
+
+
+def join(tokens: Sequence[str]) -> str:
+    """Return the LaTeX of tokens."""
+    text = ""
+    before = ""
+    for token in tokens:
+        command = before[:1] == "\\" and before[-1:].isalpha()
+        if before == "," or (command and token[:1].isalpha()):
+            text += " "
+        text += token
+        before = token
+    return text
+
+
+class _Writer:
+    """Writes tokens in one way: arguments in braces, no other braces, letters apart."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = [*_TOKEN.findall(text), ""]
+        self.position = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.position]
+
+    def take(self) -> str:
+        token = self.tokens[self.position]
+        if not token:
+            raise Ambiguous("an end too early")
+        self.position += 1
+        return token
+
+    def sequence(self, closing: str) -> list[str]:
+        """Return the tokens up to a closing one, which is taken too."""
+        out: list[str] = []
+        while self.peek() != closing:
+            self.element(self.take(), out)
+        self.position += 1
+        return out
+
+    def element(self, token: str, out: list[str]) -> None:
+        """Write what begins with a token."""
+        if token == "{":
+            self.group(out)
+        elif token == "^":
+            if out[-3:-1] == ["^", "{"] or (out and r"\frac" in out[-1]):
+                raise Ambiguous("two exponents, or that of a mixed number")
+            out += ["^", "{", *self.argument(), "}"]
+        elif token == "_":
+            self.index(out)
+        elif token in (r"\frac", r"\binom"):
+            self.fraction(token, out)
+        elif token == r"\sqrt":
+            out.append(token)
+            if self.peek() == "[":
+                self.take()
+                out += ["[", *self.sequence("]"), "]"]
+            out += ["{", *self.argument(), "}"]
+            self.end_argument()
+        elif token in _DECORATIONS:
+            decorated = f"{token}{{{join(self.argument())}}}"
+            if out and "." in out[-1] and token == r"\overline":
+                decorated = out.pop() + decorated
+            out.append(decorated)
+        elif token == "}":
+            raise Ambiguous("a brace too many")
+        elif token.isalpha():
+            if (len(token) > 3 and token.islower()) or token in _ENGLISH:
+                raise Ambiguous("a word, or a product")
+            out += token
+        elif token[0] in ".0123456789":
+            if out and (out[-1][0].isdigit() or is_letter(out[-1])):
+                raise Ambiguous("two numbers side by side, or an index")
+            if "e" in token.lower():
+                token = f"{Decimal(token):f}"
+            elif self.peek() != r"\overline":
+                token = token.removesuffix(".")
+            out.append("0" + token if token[:1] == "." else token)
+        else:
+            out.append(token)
+
+    def fraction(self, command: str, out: list[str]) -> None:
+        """Write a fraction; that of a mixed number is a part of its number."""
+        above = self.argument()
+        below = self.argument()
+        self.end_argument()
+        numbers = join(above + below).isdigit()
+        if command == r"\frac" and numbers and out and out[-1].isdigit():
+            if not 0 < int(join(above)) < int(join(below)):
+                raise Ambiguous("a mixed number, or a product")
+            out[-1] += rf"\frac{{{join(above)}}}{{{join(below)}}}"
+        else:
+            out += [command, "{", *above, "}", "{", *below, "}"]
+
+    def end_argument(self) -> None:
+        if self.peek()[:1].isdigit():
+            raise Ambiguous("digits that may belong to an argument")
+
+    def group(self, out: list[str]) -> None:
+        """Write braces that are no argument. They are not printed, so they must not count."""
+        inner = self.sequence("}")
+        before = out[-1] if out else ""
+        after = self.peek()
+        if before in FUNCTIONS:
+            out += ["(", *inner, ")"]
+            return
+        within = before in _OPEN and after in _CLOSE
+        loose = not within and len(_split(inner, _LOOSE)) > 1
+        edges = (before[:1], "".join(inner)[:1], "".join(inner)[-1:], after[:1])
+        beside = [one.isdigit() and two.isdigit() for one, two in pairwise(edges)]
+        if loose or beside[0] or beside[2]:
+            raise Ambiguous("braces that would count as brackets")
+        out += inner
+
+    def argument(self) -> list[str]:
+        """Return one argument: a group, a letter, a digit or a command."""
+        token = self.take()
+        inner: list[str] = []
+        if token == "{":
+            inner = self.sequence("}")
+        elif token.isalnum():
+            inner = [token[0]]
+            if token[1:]:
+                self.position -= 1
+                self.tokens[self.position] = token[1:]
+        elif token[1:].isalpha():
+            self.element(token, inner)
+        else:
+            raise Ambiguous("no argument")
+        return inner
+
+    def index(self, out: list[str]) -> None:
+        """Write an index as a part of its letter, but as an argument of a function."""
+        if not out or out[-1] in ")}":
+            raise Ambiguous("an index of nothing")
+        argument = self.argument()
+        if out[-1] in _WITH_LIMITS:
+            out += ["_", "{", *argument, "}"]
+            return
+        index = re.sub(r"\\text\{([^{}]*)\}|[\\\s]", r"\1", "".join(argument))
+        out[-1] += f"_{{{NUMBER_WORDS.get(index, index)}}}"
+
+
+_PRODUCTS = "abc bcd xyz uvw pqr rst mnp".split()
+_ENGLISH = frozenset(
+    """if is of or to by at in on as and are for the not mod but cis than then when with
+    base""".split()
+)
+_OPEN = ("", "(", "[", "|", ",", "=")
+_CLOSE = ("", ")", "]", "|", ",", "=", "}")
+_LOOSE = ("+", "-", "=", "<", ">", ",", r"\leq", r"\geq", r"\neq", r"\pm", r"\cup")
+
+
+# Values
+
+
+_OPENING = ("(", "[", r"\{", "{", r"\begin{pmatrix}", r"\begin{vmatrix}")
+_CLOSING = (")", "]", r"\}", "}", r"\end{pmatrix}", r"\end{vmatrix}")
+_BELOW = ("<", r"\leq")
+_ORDER = (*_BELOW, ">", r"\geq")
+_LETTER = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{[^{}]*\})?'*"
+_NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\([^()]*\))?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
+    |[A-Z]{{2,5}}|\|[A-Z]{{2}}\||\[[A-Z]{{3,}}\]|\\overline\{{[A-Z]{{2}}\}}
+    |\\text\{{[^{{}}]*\}}(?:_\{{[^{{}}]*\}})?)"""
+_NAMED = re.compile(
+    rf"{_NAME}(?:[:/]{_NAME})?|\\frac\{{{_NAME}\}}\{{{_NAME}\}}"
+    r"|\([A-Za-z\\]+(?:,\ [A-Za-z\\]+)+\)",
+    re.VERBOSE,
+)
+_UNSURE = re.compile(
+    r"""/(?:\d+(?!\d)|[A-Za-z]|\\[a-z]+(?![a-z])|\([^()]*\))(?:[\w(]|\\(?!cdot|end|\\|begin))
+    | !! | \([^()]*= | \\frac\{d | \\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z])(?=$|[)}+,-])
+    | \|.*\|.*\| | (?<![\\A-Za-z])[fghA-Z](?:_\{[^{}]*\})?\(
+    | \\(?!pi|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
+    """,
+    re.VERBOSE,
+)
+_ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
+_MARKS = frozenset("+-/(){}^_!|&,[]=") | {r"\\"}
+_ENDS = {
+    r"\infty": INFINITY,
+    r"+\infty": INFINITY,
+    r"-\infty": MINUS_INFINITY,
+}
+_Named = list[tuple[str, Value]]
+
+
+def _split(tokens: Sequence[str], at: Sequence[str]) -> list[list[str]]:
+    """Split at some tokens outside of all brackets."""
+    parts: list[list[str]] = [[]]
+    level = 0
+    for token in tokens:
+        level += (token in _OPENING) - (token in _CLOSING)
+        if level == 0 and token in at:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def read_value(tokens: Sequence[str]) -> tuple[Value, str]:
+    """Return what tokens mean, and the unknown that has this value where given."""
+    items = [part for part in _split(tokens, (",", r"\or")) if part]
+    found: dict[str, list[Value]] = {}
+    last = ""
+    for item in items:
+        for name, value in _item(item):
+            last = name or last
+            found.setdefault(last, []).append(value)
+    if len(items) > 1 and not set(tokens).isdisjoint(_ORDER):
+        if r"\or" not in tokens or len(found) > 1:
+            raise Ambiguous("relations of which all hold, or one")
+        return _union(found[last]), last
+    if len(found) == 1:
+        # `\text{Area}` and `AB` are what the problem asks for: they claim nothing.
+        claim = re.match(r"[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$", last)
+        return _several(found[last]), re.sub(r"_\{\d+\}$", "", last) if claim else ""
+    if "" in found or any(len(values) > 1 for values in found.values()):
+        raise Ambiguous("several unknowns with several values")
+    # The values of `x` and `y` are a pair.
+    names = sorted(found)
+    if "".join(names) in "abcd pqrs mn uvw xyz":
+        pair = [found[name][0] for name in names]
+        return Collection.of("()", pair), f"({', '.join(names)})"
+    return Formula(", ".join(f"{name}={found[name][0]}" for name in names)), ""
+
+
+def _several(values: Sequence[Value]) -> Value:
+    """Return several values as one; a list counts what it repeats."""
+    if len(values) > 1:
+        repeats = len(set(values)) < len(values)
+        return Collection.of("," if repeats else "{}", values)
+    match values[0]:
+        case Collection("{}", (only,)) if not re.match(r"\\(?:\{|emptyset)", str(only)):
+            return only
+    return values[0]
+
+
+def _union(parts: Sequence[Value]) -> Value:
+    """Return a union, which algebra compares; its parts have no order."""
+    sets = all(isinstance(part, Collection) and is_exact(part) for part in parts)
+    text = r"\cup ".join(sorted(map(str, parts)))
+    return Formula(text, "set" if sets else "")
+
+
+def _is_named(tokens: Sequence[str]) -> bool:
+    return _NAMED.fullmatch(join(tokens)) is not None
+
+
+def _item(tokens: list[str]) -> _Named:
+    """Return the unknowns and the values of one item of an answer."""
+    if len(_split(tokens, _ORDER)) > 1:
+        return [_relation(tokens)]
+    for sign in (r"\in", r"\equiv"):
+        sides = _split(tokens, (sign,))
+        if len(sides) == 2 and _is_named(sides[0]):
+            return [(join(sides[0]), value) for value in _alternatives(sides[1])]
+    sides = _split(tokens, ("=",))
+    if len(sides) == 1:
+        return [("", value) for value in _alternatives(tokens)]
+    return _equation(sides)
+
+
+def _equation(sides: list[list[str]]) -> _Named:
+    """Return the value of an unknown, or that of a chain of equal constants."""
+    whole = Formula("=".join(map(join, sides)), _kind("relation", sides))
+    rest = list(sides)
+    name: list[str] = []
+    while len(rest) > 1 and _is_named(rest[0]):
+        name = name or rest[0]
+        rest.pop(0)
+    if len(sides) == 2 and not name and _is_named(sides[1]):
+        name = rest.pop()
+    if len(rest) > 1:
+        try:
+            chain = {calculate(side) for side in rest}
+        except NoExactValue:
+            return [("", whole)]
+        return [(join(name), chain.pop() if len(chain) == 1 else whole)]
+    unknown = name[0] if name[0] != "(" else "="
+    if unknown in rest[0] or _is_named(rest[0]):
+        return [("", whole)]
+    values = _alternatives(rest[0])
+    letters = _split(name[1:-1], ",")
+    match values:
+        case [Collection("()", items)] if len(items) == len(letters) > 1:
+            return list(zip(map(join, letters), items, strict=True))
+    return [(join(name), value) for value in values]
+
+
+def _kind(kind: str, parts: Sequence[Sequence[str]]) -> str:
+    return kind if all(map(_is_readable, parts)) else ""
+
+
+def _relation(tokens: list[str]) -> tuple[str, Value]:
+    """Return the interval of `low < x < high`, or else the relation itself."""
+    signs = [token for token in tokens if token in _ORDER]
+    sides = _split(tokens, _ORDER)
+    relation = Formula(join(tokens), _kind("relation", sides))
+    above = [sign not in _BELOW for sign in signs]
+    if above[0]:
+        signs.reverse()
+        sides.reverse()
+    places = [index for index, side in enumerate(sides) if _is_named(side)]
+    if len(set(above)) > 1 or len(places) != 1 or len(sides) > 3:
+        return "", relation
+    place = places[0]
+    bounds = [_value(side) for side in sides if not _is_named(side)]
+    constant = all(isinstance(bound, Number | Word) for bound in bounds)
+    if not constant or (len(sides) == 3 and place != 1):
+        return "", relation
+    low = bounds[0] if place else MINUS_INFINITY
+    high = INFINITY if place == len(sides) - 1 else bounds[-1]
+    opening = "([" [place > 0 and len(signs[0]) > 1]
+    closing = ")]" [place < len(sides) - 1 and len(signs[-1]) > 1]
+    return join(sides[place]), Collection(opening + closing, (low, high))
+
+
+def _alternatives(tokens: list[str]) -> list[Value]:
+    """Return the values of one item: a sign of plus or minus means two."""
+    if tokens.count(r"\pm") != 1:
+        return [_value(tokens)]
+    text = " ".join(tokens)
+    plus = _value(text.replace(r"\pm", "+").removeprefix("+ ").split(" "))
+    minus = _value(text.replace(r"\pm", "-").split(" "))
+    return list({plus, minus})
+
+
+def _value(tokens: list[str]) -> Value:
+    """Return one value: a number, an interval, a union, a matrix or a collection."""
+    text = join(tokens)
+    if text in _ENDS:
+        return _ENDS[text]
+    if text.startswith(r"\text{") and len(tokens) == 1:
+        return phrase(text[6:-1])
+    if re.fullmatch("[A-Z]", text):
+        return Word(text)
+    if tokens.count(":") == 1 and not re.search(r":\d\d$", text):
+        tokens = ["/" if token == ":" else token for token in tokens]
+    parts = _split(tokens, (r"\cup",))
+    if len(parts) > 1:
+        return _union([_value(part) for part in parts])
+    bracketed = _bracketed(tokens)
+    if bracketed is not None:
+        return bracketed
+    try:
+        return calculate(tokens)
+    except Ambiguous:
+        raise
+    except NoExactValue:
+        return Formula(text, _kind("number", [tokens]), sample(tokens))
+
+
+def phrase(text: str) -> Value:
+    """Return words without case and punctuation, or the number that they spell."""
+    kept = re.sub(r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text)
+    kept = re.sub(r"[^A-Za-z0-9<>=+*/%^.: -]", "", kept)
+    kept = " ".join(kept.casefold().split())
+    if not re.search(r"[a-z0-9]", kept):
+        raise Ambiguous("no words")
+    if kept == "infinity":
+        return INFINITY
+    if kept in NUMBER_WORDS:
+        return Number.of(NUMBER_WORDS[kept])
+    return Word(kept)
+
+
+def _bracketed(tokens: list[str]) -> Value | None:
+    """Return what is within brackets around the whole: a set, a tuple or a matrix."""
+    first = tokens[0]
+    last = tokens[-1]
+    inner = tokens[1:-1]
+    if first not in _OPENING or last not in _CLOSING or not _is_closed(inner):
+        return None
+    if first == r"\begin{pmatrix}":
+        rows = []
+        for row in _split(inner, (r"\\",)):
+            rows.append(Collection.of("row", map(_value, _split(row, "&"))))
+        return Collection.of("matrix", rows)
+    items = _split(inner, ",")
+    if first == r"\{":
+        values = [value for item in items for value in _alternatives(item)]
+        return Collection.of("{}", values)
+    if first + last in INTERVALS and len(items) > 1:
+        return Collection.of(first + last, map(_value, items))
+    return None
+
+
+def _is_closed(tokens: Sequence[str]) -> bool:
+    """Whether every bracket is closed within tokens, and every closed one opened."""
+    level = 0
+    for token in tokens:
+        level += (token in _OPENING) - (token in _CLOSING)
+        if level < 0:
+            return False
+    return level == 0
+
+
+def _is_readable(tokens: Sequence[str]) -> bool:
+    """Whether algebra reads tokens as they are meant."""
+    for token in tokens:
+        known = token in ALGEBRA or token in _MARKS or is_letter(token)
+        if not known and not re.fullmatch(r"\d+(?:\.\d+)?", token):
+            return False
+    text = join(tokens)
+    if not text or _UNSURE.search(text) or not _is_closed(tokens):
+        return False
+    if r"\infty" in text and not re.search(r"\\(?:sum|prod|int|lim)(?![a-z])", text):
+        return False
+    return r"\circ" not in text or _ANGLES.search(text) is not None

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from kace.answers.exact import Number, Value, Word, exact_value
-from kace.answers.extract import MAX_ANSWER_CHARS, Answer
-from kace.answers.normalize import NOT_UNITS, normal_form
+from kace.answers.exact import Number, Value, Word
+from kace.answers.extract import MAX_ANSWER_CHARS, Answer, unit_name
 
 MAX_OPTIONS = 200  # looked at, from the end of a problem
 _ROUNDS = 8
@@ -159,7 +158,7 @@ def quantity(text: str) -> Number | None:
     bare = _PERCENT.sub("", _ABOUT.sub("", _unstyled(text).strip(" .;$€£¥")))
     number = _number(bare)
     measured = _MEASURE.fullmatch(bare)
-    if number is None and measured and not NOT_UNITS.search(measured["unit"]):
+    if number is None and measured and unit_name(measured["unit"]) is not None:
         number = _number(measured["number"])
     return number
 
@@ -167,7 +166,7 @@ def quantity(text: str) -> Number | None:
 def _number(text: str) -> Number | None:
     """Return the value of a real number, rounded where it is not rational."""
     scientific = re.sub(r"(?<=[\d.])e(?=[-+]?\d)", "E", text.replace("−", "-"))
-    value = exact_value(normal_form(scientific))
+    value = Answer.of(scientific).value
     if not isinstance(value, Number) or not value.constant:
         return None
     if value.rational is not None:

@@ -95,17 +95,17 @@ def _comparison() -> Any:
         if rational:
             sign, whole, above, below = rational.groups()
             return Rational(int(sign + (whole or above)), int(below or 1))
-        radians = re.sub(
+        text = re.sub(
             r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text
         )
         found = parse(
-            rf"\boxed{{{radians}}}",
+            rf"\boxed{{{text}}}",
             extraction_config=[latex],
             parsing_timeout=None,
             fallback_mode="no_fallback",
             extraction_mode="first_match",
         )
-        return found[0] if found else None
+        return _with_symbols(found[0]) if found else None
 
     def equal(gold: str, target: str) -> bool:
         left = read(gold)
@@ -128,21 +128,56 @@ def _comparison() -> Any:
     return equal
 
 
+def _with_symbols(value: Any) -> Any:
+    """Return a value in which `i` is imaginary, and `z` and `w` may be complex."""
+    from sympy import I, Symbol
+
+    symbols = {}
+    for symbol in getattr(value, "free_symbols", ()):
+        symbols[symbol] = Symbol(symbol.name, real=True)
+        if symbol.name == "i":
+            symbols[symbol] = I
+        elif symbol.name in ("z", "w"):
+            symbols[symbol] = Symbol(symbol.name)
+    return value.xreplace(symbols) if symbols else value
+
+
 def _own_verdict(left: Any, right: Any) -> bool | None:
     """Decide what math-verify gets wrong, or does slowly.
 
-    It takes tiny numbers for zero, and equates impossible relations.
+    It takes tiny numbers for zero, equates impossible relations, and takes every
+    letter for a real number.
     """
-    from sympy import Expr
+    from sympy import Expr, MatrixExpr, Set, simplify
     from sympy.core.relational import Relational  # type: ignore[import-untyped]
-    from sympy.logic.boolalg import BooleanAtom  # type: ignore[import-untyped]
+    from sympy.logic.boolalg import (  # type: ignore[import-untyped]
+        Boolean,
+        BooleanAtom,
+    )
+    from sympy.matrices import MatrixBase  # type: ignore[import-untyped]
 
     if isinstance(left, BooleanAtom) or isinstance(right, BooleanAtom):
         return False
     if isinstance(left, Relational) and isinstance(right, Relational):
         return _same_relation(left, right)
-    if isinstance(left, Expr) and isinstance(right, Expr) and _far(left, right):
-        return False
+    if isinstance(left, Set) != isinstance(right, Set):
+        sides = (left, right) if isinstance(left, Set) else (right, left)
+        if not isinstance(sides[1], Boolean) or len(sides[1].free_symbols) != 1:
+            return False
+        return bool(sides[1].as_set() == sides[0])
+    matrices = (MatrixBase, MatrixExpr)
+    if isinstance(left, matrices) and isinstance(right, matrices):
+        left = left.doit()
+        right = right.doit()
+        if left.shape != right.shape:
+            return False
+        apart = simplify((left - right).as_explicit())
+        return bool(apart.is_zero_matrix)
+    if isinstance(left, Expr) and isinstance(right, Expr):
+        if left == right:
+            return True
+        if _far(left, right):
+            return False
     return None
 
 
@@ -151,17 +186,18 @@ def _same_relation(left: Any, right: Any) -> bool:
 
     The denominators of equations are cleared first.
     """
-    from sympy import Eq, fraction, simplify, together
+    from sympy import Eq, Ne, fraction, simplify, together
 
     if not left.free_symbols or left.free_symbols != right.free_symbols:
         return False
-    equations = isinstance(left, Eq) and isinstance(right, Eq)
+    equations = isinstance(left, Eq | Ne) and type(left) is type(right)
     a = left.lhs - left.rhs
     b = right.lhs - right.rhs
     if equations:
         a = fraction(together(a.doit()))[0]
         b = fraction(together(b.doit()))[0]
-    point = {symbol: place + 3 for place, symbol in enumerate(_unknowns(a, b))}
+    unknowns = sorted(a.free_symbols | b.free_symbols, key=str)
+    point = {symbol: place + 3 for place, symbol in enumerate(unknowns)}
     if _far(a * b.subs(point), b * a.subs(point)):
         return False
     ratio = simplify(a / b)
@@ -172,21 +208,21 @@ def _same_relation(left: Any, right: Any) -> bool:
 
 
 def _far(left: Any, right: Any) -> bool:
-    """Whether the leading digits differ, at one arbitrary point of the unknowns."""
+    """Whether the leading digits differ, at one of two points of the unknowns."""
     from sympy import Rational
 
-    point = {}
-    for place, symbol in enumerate(_unknowns(left, right)):
-        point[symbol] = Rational(2 * place + 7, 2 * place + 5)
-    a = left.doit().subs(point).evalf(30)
-    b = right.doit().subs(point).evalf(30)
-    if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
-        return False
-    return bool(abs(a - b) > Rational(1, 10**20) * max(abs(a), abs(b)))
-
-
-def _unknowns(left: Any, right: Any) -> list[Any]:
-    return sorted(left.free_symbols | right.free_symbols, key=str)
+    unknowns = sorted(left.free_symbols | right.free_symbols, key=str)
+    for sign in (1, -1) if unknowns else (1,):
+        point = {}
+        for place, symbol in enumerate(unknowns):
+            point[symbol] = Rational(sign * (2 * place + 7), 2 * place + 5)
+        a = left.doit().subs(point).evalf(30)
+        b = right.doit().subs(point).evalf(30)
+        if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
+            continue
+        if abs(a - b) > Rational(1, 10**20) * max(abs(a), abs(b)):
+            return True
+    return False
 
 
 if __name__ == "__main__":
