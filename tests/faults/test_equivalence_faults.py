@@ -20,7 +20,7 @@ from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
 
 GOOD = (r"\cos^2 t", r"1-\sin^2 t")
-SLOW = (r"\log((x+y+z+w)^{300})", r"300\log(x+y+z+w)")  # no gate sees it, and it takes many seconds
+SLOW = (r"\log((x^2+y^2+z^2+v^2)^{100})", r"100\log(x^2+y^2+z^2+v^2)")  # no gate sees it, and it takes very long
 BOMBS = [
     ("9^{9^{9}}", "1"),
     ("2^{10^{10}}", "1"),

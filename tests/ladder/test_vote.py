@@ -34,7 +34,7 @@ def test_attempts_without_an_answer_are_in_no_class():
 def test_a_loose_match_never_chains_two_exact_classes():
     pairs = {frozenset(("0.5", r"\ln 2")), frozenset(("50", r"\ln 2"))}
     assert positions(["0.5", r"\ln 2", "50"], pairs) == [(0, 1), (2,)]
-    assert positions([r"\ln 2", "50", "0.5"], pairs) == [(0, 1), (2,)]
+    assert positions([r"\ln 2", "50", "0.5"], pairs) == [(0, 2), (1,)]
 
 
 def test_loose_answers_join_the_representative_only():

@@ -19,6 +19,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from fractions import Fraction
 from itertools import starmap
 from pathlib import Path
 from typing import Self
@@ -28,8 +29,8 @@ from kace.answers.exact import (
     UNORDERED,
     Collection,
     Formula,
-    Number,
     Value,
+    are_far,
     is_exact,
 )
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
@@ -81,7 +82,8 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
     if left.tolerance:
         return Verdict.SAME if left.near(right) else Verdict.DIFFERENT
     relations = _kind(one) == _kind(other) == "relation"
-    if (agree or relations) and _is_open(one, other):
+    exact = is_exact(left.value) and is_exact(right.value)
+    if not exact and (agree or relations) and _is_open(one, other):
         return None
     return Verdict.DIFFERENT
 
@@ -92,7 +94,7 @@ def _kind(value: Value) -> str:
         return value.algebra
     if isinstance(value, Collection):
         return _KINDS.get(value.delimiters, "")
-    return "number" if isinstance(value, Number) else ""
+    return "number" if isinstance(value, Fraction) else ""
 
 
 _KINDS = dict.fromkeys(INTERVALS, "set") | {"{}": "set", "matrix": "number"}
@@ -140,13 +142,10 @@ def _far(left: Value, right: Value) -> bool:
     """Whether values at one point of the unknowns differ by more than rounding."""
     points = []
     for value in (left, right):
-        if isinstance(value, Number):
-            points.append(value.approximate())
-        elif isinstance(value, Formula) and value.sample is not None:
-            points.append(value.sample)
-    if len(points) < 2:
-        return False
-    return abs(points[0] - points[1]) > 1e-6 * max(map(abs, points))
+        point = value.point if isinstance(value, Formula) else value
+        if isinstance(point, Fraction | complex):
+            points.append(point)
+    return len(points) == 2 and are_far(*points)
 
 
 def too_large(latex: str) -> bool:
@@ -212,7 +211,9 @@ class Judge:
             return Verdict.SAME
         if not _is_open(left, right):
             return Verdict.DIFFERENT
-        if not isinstance(left, Collection) or not isinstance(right, Collection):
+        if not isinstance(left, Collection) or not isinstance(
+            right, Collection
+        ):
             return await self._decide(left, right)
         if left.delimiters in UNORDERED:
             return await self._match(left.items, right.items)

@@ -14,10 +14,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate
 
 from kace.answers.exact import (
     GREEK,
@@ -27,17 +26,16 @@ from kace.answers.exact import (
     Ambiguous,
     Collection,
     Formula,
-    NoExactValue,
-    Number,
     Value,
     Word,
-    calculate,
+    are_far,
+    evaluate,
     is_exact,
     is_letter,
-    sample,
 )
 
 MAX_ANSWER_CHARS = 2_000  # a longer text is known by its hash only
+MAX_NESTED = 12  # arguments within arguments
 
 _BOX = re.compile(
     r"\\{1,2}(?:boxed|fbox)(?![A-Za-z])\s*(\{|[^\s{}\\$]+)?|\\.|[{}]", re.DOTALL
@@ -121,28 +119,15 @@ COMMANDS = {
     for text, names in _SYNONYMS.items()
     for name in names.split()
 }
-FUNCTIONS = frozenset(
-    rf"\{name}"
-    for name in """sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log
-    exp max min gcd lcm lim""".split()
-)
-"""Commands that apply to what follows them."""
-_WITH_LIMITS = (r"\log", r"\sum", r"\prod", r"\int", r"\lim", r"\max", r"\min")
-_DECORATIONS = frozenset(
-    rf"\{name}"
-    for name in "overline vec hat tilde dot widehat mathbb mathcal".split()
-)
-ALGEBRA = (
-    GREEK
-    | FUNCTIONS
-    | frozenset(_WITH_LIMITS)
-    | frozenset(
-        rf"\{name}"
-        for name in "frac sqrt binom cdot pi infty to lfloor rfloor lceil rceil circ"
-        " begin{pmatrix} end{pmatrix} begin{vmatrix} end{vmatrix} \\".split()
-    )
-)
-"""Commands that algebra reads as they are meant."""
+_FUNCTIONS = r"""\sin \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh
+\ln \log \exp \max \min \gcd \lcm \lim"""
+_APPLIED = r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:ln|log|exp)(?![a-z])"
+_DECORATED = r"\\(?:overline|vec|hat|tilde|dot|widehat|mathbb|mathcal)(?![a-z])"
+_ARITHMETIC = r"""\frac \sqrt \binom \cdot \pi \infty \to \lfloor \rfloor \lceil \rceil \circ
+\begin{pmatrix} \end{pmatrix} \begin{vmatrix} \end{vmatrix} \\ \sum \prod \int"""
+_SIGNS = "+ - / ( ) { } ^ _ ! | & , [ ] ="
+ALGEBRA = frozenset(f"{_FUNCTIONS} {_ARITHMETIC} {_SIGNS}".split()) | GREEK
+"""Tokens that algebra reads as they are meant, besides numbers and letters."""
 
 UNITS = """deg degree degrees|rad radian radians|mm millimeter millimeters millimetre
 millimetres|cm centimeter centimeters centimetre centimetres|km kilometer kilometers
@@ -185,7 +170,7 @@ _CURRENCIES = {
     "per": "/",
     "°": "deg",
 }
-MAGNITUDES = {
+_MAGNITUDES = {
     "dozen": "12",
     "hundred": "100",
     "thousand": "10^{3}",
@@ -193,7 +178,6 @@ MAGNITUDES = {
     "billion": "10^{9}",
     "trillion": "10^{12}",
 }
-
 
 _MATRIX = r"\\begin\{pmatrix\}((?:(?!\\begin).)*?)\\end\{pmatrix\}"
 _MARKUP = (
@@ -237,16 +221,13 @@ _MARKUP = (
     (r"\\begin\{(cases|aligned)\}([^&]*)\\end\{\1\}", r"\2"),
     (r"\{([^{}]*)\\choose(?![a-z])([^{}]*)\}", r"\\binom{\1}{\2}"),
     (r"\{([^{}]*)\\over(?![a-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
-    (r"(\^|\\sqrt)\s*\(([^()]*)\)", r"\1{\2}"),
-    (r"\^\s*(-\s*(?:\d+|[A-Za-z])|\d+)", r"^{\1}"),
-    (r"_\s*(\d+)", r"_{\1}"),
     (r"([A-Za-z])\s*\^(\{[^{}]*\}|\w)\s*_(\{[^{}]*\}|\w)", r"\1_\3^\2"),
     (r"\\lg(?![a-z])", r"\\log_{10}"),
     (r"\\dot\s*\{?(\d)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?", r"\\overline{\1\2\3}"),
     (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
     (r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline{\2}"),
-    (r"(?<=\d)\s*(?:\\text\{\s*)?[aA]\.?[mM]\.?\s*\}?$", r"\\text{am}"),
-    (r"(?<=\d)\s*(?:\\text\{\s*)?[pP]\.?[mM]\.?\s*\}?$", r"\\text{pm}"),
+    (r"^(?:\\text\{)?([\d:]+)\s*(?:\\text\{)?\s*[aA]\.?[mM]\.?\s*\}*$", r"\1\\text{am}"),
+    (r"^(?:\\text\{)?([\d:]+)\s*(?:\\text\{)?\s*[pP]\.?[mM]\.?\s*\}*$", r"\1\\text{pm}"),
     (r"^(?:\\approx(?![a-z])|=|\s)+|[\s.,\\]+$", ""),
 )  # fmt: skip
 _END = r"""(?=\s*(?:$|[,;=<>)\]|]|\\[}]|\\(?:leq|geq|cup|or|text\{\s*(?:and|or))\b
@@ -262,9 +243,12 @@ _UNIT = re.compile(
     ){_END}""",
     re.VERBOSE | re.IGNORECASE,
 )
-_CURRENCY = re.compile(r"(?<![\d\w}])(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.])")
+_CURRENCY = re.compile(
+    r"(?<![\d\w}])(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.])"
+)
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _WORDS = (
+    (rf"\\text\{{\s*({'|'.join(_MAGNITUDES)})s? +([^{{}}]+)\}}", r"\\text{\1}\\text{\2}"),
     (r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?([A-Za-z][A-Za-z./ ^\d]*)\}", r"\1\\text{ \2}"),
     (r"(?:\\text\{\s*)?\b(?:percent(?!age)|per cent|pct)\b\.?(?:\s*\})?", "%"),
     (r"(?<=[0-9A-Z])\s*(?:\\text\{\s*)?base[\s}-]*(\d+|[a-z]+)(?:\s*\})?$", r"_{\1}"),
@@ -278,30 +262,72 @@ _AND_OR = (
     (r",?\s*\\text\{\s*,?\s*or\s*\}|,?\s+or\s+", r"\\or "),
     (r"(?<![\d.,/])(\d+) (\d{1,2})/(\d+)(?![\d.])", r"\1\\frac{\2}{\3}"),
 )
-_MAGNITUDE = re.compile(
-    rf"""(?<=[\d}}])\s*(?:\\text\{{\s*({"|".join(MAGNITUDES)})(?:s?\s*\}}|(\s)\s*)
-    |({"|".join(MAGNITUDES)})s?\b)""",
-    re.VERBOSE,
+_SIZES = tuple(
+    (rf"(?<=[\d}}])\s*(\\text\{{)?\s*{name}s?\b(?(1)\s*\}})", rf"\\cdot {size}")
+    for name, size in _MAGNITUDES.items()
 )
 _THOUSANDS = re.compile(
-    r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"
+    r"\([^()]*\)|\[[^\[\]]*\]|\\\{.*?\\\}"
+    r"|(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"
     r"|(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3})+(?![\d,/]| \d)"
 )
 _LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
+_PRODUCTS = ("abc", "bcd", "xyz", "uvw", "pqr", "rst", "mnp")
 _PHRASE = re.compile(
     r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|[A-Za-z]{3}|no|No|NO"
 )
 _CHOICE = re.compile(
     r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\."
 )
-_TOKEN = re.compile(
-    r"""\\text\ *\{[^{}]*\} | \\(?:begin|end)\ *\{[a-zA-Z]+\*?\}
-    | \\[A-Za-z]+ | \\. | \d+\.\d+[eE][+-]?\d{1,3} | \d+(?:E[+-]?|e(?=\d)|e[+-](?=0))\d{1,3}
-    | \d+(?:\.\d*)? | \.\d+ | [A-Za-z]+ | '+ | \S""",
+# Braces of arguments are written as \1 and \2, so that what keeps braces has no argument.
+_PROTECT = (
+    (r"\\(text|begin|end)\{([^{}]*)\}", "\\\\\\1\1\\2\2"),
+    (r"\\\{", "\3"),
+    (r"\\\}", "\4"),
+    (r"(?<![\d.])\.(?=\d|\\overline)", "0."),
+    (r"(\.\d*\\overline)\s*(\d)", r"\1{\2}"),
+    (r"(?<=\d)\.(?![\d\\])", ""),
+    (r"(\d+\.\d+)[eE]([+-]?\d{1,3})(?![\d.])", r"(\1\\cdot10^{\2})"),
+    (r"(?<![\w.])(\d+)(?:E([+-]?\d{1,3})|e(\d{1,3})|e([+-]0\d{0,2}))(?!\w)",
+     r"(\1\\cdot10^{\2\3\4})"),
+    (r"(\^|\\sqrt)\s*\(([^()]*)\)", r"\1{\2}"),
+)  # fmt: skip
+_ARGUMENTS = (
+    (rf"({_APPLIED})\s*\{{([^{{}}]*)\}}", r"\1(\2)"),
+    (rf"(\^|_|\\sqrt(?:\s*\[\w*\])?|\\pmod|{_DECORATED})\s*\{{([^{{}}]*)\}}", "\\1\1\\2\2"),
+    (r"([\^_])\s*(-?\s*(?:\d+|[A-Za-z]|\\(?!frac|sqrt|binom|text)[a-z]+))", "\\1\1\\2\2"),
+    ("([\\^_])\\s*(\\\\text\1[^\1\2]*\2|\\\\sqrt\1[^\1\2]*\2"
+     "|\\\\(?:frac|binom)\1[^\1\2]*\2\1[^\1\2]*\2)", "\\1\1\\2\2"),
+    (r"\\sqrt\s*(\[\w+\])?\s*(\d(?!\d)|[A-Za-z]|\\pi)", r"\\sqrt\1{\2}"),
+    (r"\\(frac|binom)\s*(\d|[A-Za-z]|\\[a-z]+)(?=\s*[\d{A-Za-z\\])", r"\\\1{\2}"),
+    (r"\\(frac|binom)\s*(\{[^{}]*\})\s*(\d(?!\d)|[A-Za-z]|\\[a-z]+)", r"\\\1\2{\3}"),
+    (r"\\(frac|binom)\s*\{([^{}]*)\}\s*\{([^{}]*)\}", "\\\\\\1\1\\2\2\1\\3\2"),
+    ("_\1 *([^\1\2 ]+) *\2", "_\1\\1\2"),
+    ("_\1 *\\\\text\1 *([^\1\2]*?) *\2 *\2", "_\1\\1\2"),
+    (r"^\{([^{}]*)\}$", r"\1"),
+    ("(?<=[(\\[|,=\1\3])\\s*\\{([^{}]*)\\}\\s*(?=[)\\]|,=\2\4])", r"\1"),
+    ("(?<![}\2a-zA-Z\\]^_])\\{([^{}+<>=,\\d-](?:[^{}+<>=,-]*[^{}+<>=,\\d-])?)\\}", r"\1"),
+    ("(?<![}\2a-zA-Z\\]^_\\d])\\{([^{}+<>=,-]*)\\}(?!\\s*\\d)", r"\1"),
+)  # fmt: skip
+_SEVERAL_READINGS = re.compile(
+    "[{}] | \\d\\s+\\d | (?<![A-Za-z\\\\])[A-Za-z]+\\s*\\d"
+    " | (?<![A-Za-z\\\\\1])[a-z]{4} | \\^\1[^\1\2]*\2\\s*\\^ | \\^\1\\([^()]*\\)\2"
+    " | \\d\\\\frac\1\\d+\2\1\\d+\2\\s*\\^ | (?:frac|sqrt|binom|line)(?:\1[^\1\2]*\2)+\\s*\\d"
+    " | (?<![A-Za-z\\\\])(?:if|is|of|or|to|by|at|in|on|as|and|are|for|the|not|mod|but|cis"
+    "|than|then|with)(?![A-Za-z])",
     re.VERBOSE,
 )
+_TOKEN = re.compile(
+    rf"""\\(?:text|begin|end)\{{[^{{}}]*\}} | (?:{_DECORATED})\{{[^{{}}]*\}}
+    | (?!\\(?:log|sum|prod|int|lim|max|min)_)(?:\\[A-Za-z]+|[A-Za-z])
+      _\{{(?:[^{{}}]|\{{[^{{}}]*\}})*\}} | \\[A-Za-z]+ | \\.
+    | \d+(?:\.\d*)?(?:\\overline\{{\d+\}}|\\frac\{{\d+\}}\{{\d+\}}|_\{{\d+\}})? | '+ | \S""",
+    re.VERBOSE,
+)
+_BACK = str.maketrans({"\1": "{", "\2": "}", "\3": r"\{", "\4": r"\}"})
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 """Digits of a hash could be read as a number; letters are not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -343,11 +369,9 @@ class Answer:
 
     def near(self, other: Answer) -> bool:
         """Whether both are numbers within the tolerance of each other."""
-        if not isinstance(self.value, Number):
-            return False
-        one = self.value.rational
-        two = other.value.rational if isinstance(other.value, Number) else None
-        if one is None or two is None:
+        one = self.value
+        two = other.value
+        if not isinstance(one, Fraction) or not isinstance(two, Fraction):
             return False
         largest = max(abs(one), abs(two))
         return abs(one - two) <= Fraction(self.tolerance) * largest
@@ -427,9 +451,9 @@ def _read(text: str, percent: bool) -> Answer:
     units: set[str] = set()
     plain = _clean(plain)
     try:
-        tokens = _Writer(_words(plain, units, percent)).sequence("")
+        tokens = _tokens(_words(plain, units, percent))
         value, name = read_value(tokens)
-    except (NoExactValue, RecursionError):
+    except (ArithmeticError, RecursionError):
         plain = re.sub(r"\s+", "", plain)
         return Answer(text, plain, Formula(plain))
     stated = (name, " ".join(sorted(units)))
@@ -472,21 +496,12 @@ def _clean(text: str) -> str:
     if r"\\begin" in text:  # escaped twice
         text = text.replace("\\\\", "\\")
     if r"\begin" not in text or r"\begin{cases}" in text:
-        text = re.sub(r"\\\\([A-Za-z]*)", _row_end, text)
+        text = re.sub(r"\\\\(?=[A-Za-z]{2})", r"\\", text)
+        text = text.replace(r"\\", ", ")
     text = re.sub(
         r"\\[A-Za-z]+", lambda match: COMMANDS.get(match[0], match[0]), text
     )
     return _apply(_MARKUP, text)
-
-
-def _row_end(match: re.Match[str]) -> str:
-    """Return the command of a doubled backslash, or a comma for the end of a row."""
-    command = rf"\{match[1]}"
-    known = command in COMMANDS or command in ALGEBRA or command in _KNOWN
-    return command if known else f", {match[1]}"
-
-
-_KNOWN = (r"\text", r"\boxed", r"\pm", r"\cup", r"\in", r"\ldots", r"\end")
 
 
 def _words(text: str, units: set[str], percent: bool) -> str:
@@ -504,18 +519,13 @@ def _words(text: str, units: set[str], percent: bool) -> str:
 
     if _ANGLES.search(text):
         text = text.replace("°", r"^{\circ}")
-    text = _MAGNITUDE.sub(_magnitude, _apply(_WORDS, text))
+    text = _apply((*_WORDS, *_SIZES), text)
     text = _UNIT.sub(drop, _CURRENCY.sub(drop, text))
     if percent:
-        text = re.sub("(%)()$", drop, text)
+        text = re.sub("(%)$", drop, text)
     units.discard("")
-    text = _apply(_AND_OR, _ungrouped(_TEXT.sub(_unwrapped, text)))
-    return text
-
-
-def _magnitude(match: re.Match[str]) -> str:
-    opened = r"\text{" if match[2] else ""
-    return rf"\cdot {MAGNITUDES[match[1] or match[3]]} {opened}"
+    text = " ".join(_TEXT.sub(_unwrapped, text).split())
+    return _apply(_AND_OR, _THOUSANDS.sub(_ungrouped, text))
 
 
 def unit_name(phrase: str) -> str:
@@ -533,172 +543,38 @@ def _unwrapped(match: re.Match[str]) -> str:
     """Return a text without words as mathematics; keep any other text, tidied."""
     content = " ".join(match[1].split())
     words = re.sub(r"\\[a-z]+|\b(?:and|or)\b", "", content)
-    if _LETTERED.fullmatch(content) or not re.search(r"[^\W\d_]{2}|[^\x20-\x7e]", words):
+    if _LETTERED.fullmatch(content) or not re.search(
+        r"[^\W\d_]{2}|[^\x20-\x7e]", words
+    ):
         return f" {content} "
     return rf"\text{{{content}}}"
 
 
-def _ungrouped(text: str) -> str:
-    """Drop commas and spaces that group digits outside of brackets."""
-    pieces = re.split(r"(\\[{}]|[()\[\]])", " ".join(text.split()))
-    level = 0
-    for index, piece in enumerate(pieces):
-        level += (piece in _OPENING) - (piece in _CLOSING)
-        if level < 1:
-            grouped = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), piece)
-            pieces[index] = grouped
-    return "".join(pieces)
+def _ungrouped(match: re.Match[str]) -> str:
+    """Drop commas and spaces that group digits, but not what brackets enclose."""
+    found = match[0]
+    return re.sub("[, ]", "", found) if found[0].isdigit() else found
+
+
+def _tokens(text: str) -> list[str]:
+    """Return tokens with all arguments in braces, and no other braces."""
+    text = _apply(_PROTECT, text)
+    for _ in range(MAX_NESTED):
+        before = text
+        text = _apply(_ARGUMENTS, text)
+        if text == before:
+            break
+    if _SEVERAL_READINGS.search(re.sub("text\1[^\2]*\2|_\1[^\2]*\2", "", text)):
+        raise Ambiguous("several readings, or none")
+    return _TOKEN.findall(text.translate(_BACK))
 
 
 def join(tokens: Sequence[str]) -> str:
     """Return the LaTeX of tokens."""
-    text = ""
-    before = ""
-    for token in tokens:
-        command = before[:1] == "\\" and before[-1:].isalpha()
-        if before == "," or (command and token[:1].isalpha()):
-            text += " "
-        text += token
-        before = token
-    return text
-
-
-class _Writer:
-    """Writes tokens in one way: arguments in braces, no other braces, letters apart."""
-
-    def __init__(self, text: str) -> None:
-        self.tokens = [*_TOKEN.findall(text), ""]
-        self.position = 0
-
-    def peek(self) -> str:
-        return self.tokens[self.position]
-
-    def take(self) -> str:
-        token = self.tokens[self.position]
-        if not token:
-            raise Ambiguous("an end too early")
-        self.position += 1
-        return token
-
-    def sequence(self, closing: str) -> list[str]:
-        """Return the tokens up to a closing one, which is taken too."""
-        out: list[str] = []
-        while self.peek() != closing:
-            self.element(self.take(), out)
-        self.position += 1
-        return out
-
-    def element(self, token: str, out: list[str]) -> None:
-        """Write what begins with a token."""
-        if token == "{":
-            self.group(out)
-        elif token == "^":
-            if out[-3:-1] == ["^", "{"] or (out and r"\frac" in out[-1]):
-                raise Ambiguous("two exponents, or that of a mixed number")
-            out += ["^", "{", *self.argument(), "}"]
-        elif token == "_":
-            self.index(out)
-        elif token in (r"\frac", r"\binom"):
-            self.fraction(token, out)
-        elif token == r"\sqrt":
-            out.append(token)
-            if self.peek() == "[":
-                self.take()
-                out += ["[", *self.sequence("]"), "]"]
-            out += ["{", *self.argument(), "}"]
-            self.end_argument()
-        elif token in _DECORATIONS:
-            decorated = f"{token}{{{join(self.argument())}}}"
-            if out and "." in out[-1] and token == r"\overline":
-                decorated = out.pop() + decorated
-            out.append(decorated)
-        elif token == "}":
-            raise Ambiguous("a brace too many")
-        elif token.isalpha():
-            if (len(token) > 3 and token.islower()) or token in _ENGLISH:
-                raise Ambiguous("a word, or a product")
-            out += token
-        elif token[0] in ".0123456789":
-            if out and (out[-1][0].isdigit() or is_letter(out[-1])):
-                raise Ambiguous("two numbers side by side, or an index")
-            if "e" in token.lower():
-                token = f"{Decimal(token):f}"
-            elif self.peek() != r"\overline":
-                token = token.removesuffix(".")
-            out.append("0" + token if token[:1] == "." else token)
-        else:
-            out.append(token)
-
-    def fraction(self, command: str, out: list[str]) -> None:
-        """Write a fraction; that of a mixed number is a part of its number."""
-        above = self.argument()
-        below = self.argument()
-        self.end_argument()
-        numbers = join(above + below).isdigit()
-        if command == r"\frac" and numbers and out and out[-1].isdigit():
-            if not 0 < int(join(above)) < int(join(below)):
-                raise Ambiguous("a mixed number, or a product")
-            out[-1] += rf"\frac{{{join(above)}}}{{{join(below)}}}"
-        else:
-            out += [command, "{", *above, "}", "{", *below, "}"]
-
-    def end_argument(self) -> None:
-        if self.peek()[:1].isdigit():
-            raise Ambiguous("digits that may belong to an argument")
-
-    def group(self, out: list[str]) -> None:
-        """Write braces that are no argument. They are not printed, so they must not count."""
-        inner = self.sequence("}")
-        before = out[-1] if out else ""
-        after = self.peek()
-        if before in FUNCTIONS:
-            out += ["(", *inner, ")"]
-            return
-        within = before in _OPEN and after in _CLOSE
-        loose = not within and len(_split(inner, _LOOSE)) > 1
-        edges = (before[:1], "".join(inner)[:1], "".join(inner)[-1:], after[:1])
-        beside = [one.isdigit() and two.isdigit() for one, two in pairwise(edges)]
-        if loose or beside[0] or beside[2]:
-            raise Ambiguous("braces that would count as brackets")
-        out += inner
-
-    def argument(self) -> list[str]:
-        """Return one argument: a group, a letter, a digit or a command."""
-        token = self.take()
-        inner: list[str] = []
-        if token == "{":
-            inner = self.sequence("}")
-        elif token.isalnum():
-            inner = [token[0]]
-            if token[1:]:
-                self.position -= 1
-                self.tokens[self.position] = token[1:]
-        elif token[1:].isalpha():
-            self.element(token, inner)
-        else:
-            raise Ambiguous("no argument")
-        return inner
-
-    def index(self, out: list[str]) -> None:
-        """Write an index as a part of its letter, but as an argument of a function."""
-        if not out or out[-1] in ")}":
-            raise Ambiguous("an index of nothing")
-        argument = self.argument()
-        if out[-1] in _WITH_LIMITS:
-            out += ["_", "{", *argument, "}"]
-            return
-        index = re.sub(r"\\text\{([^{}]*)\}|[\\\s]", r"\1", "".join(argument))
-        out[-1] += f"_{{{NUMBER_WORDS.get(index, index)}}}"
-
-
-_PRODUCTS = "abc bcd xyz uvw pqr rst mnp".split()
-_ENGLISH = frozenset(
-    """if is of or to by at in on as and are for the not mod but cis than then when with
-    base""".split()
-)
-_OPEN = ("", "(", "[", "|", ",", "=")
-_CLOSE = ("", ")", "]", "|", ",", "=", "}")
-_LOOSE = ("+", "-", "=", "<", ">", ",", r"\leq", r"\geq", r"\neq", r"\pm", r"\cup")
+    text = re.sub(
+        r"(\\[A-Za-z]+)\0(?=[A-Za-z])|(,)\0", r"\1\2 ", "\0".join(tokens)
+    )
+    return text.replace("\0", "")
 
 
 # Values
@@ -719,14 +595,16 @@ _NAMED = re.compile(
 )
 _UNSURE = re.compile(
     r"""/(?:\d+(?!\d)|[A-Za-z]|\\[a-z]+(?![a-z])|\([^()]*\))(?:[\w(]|\\(?!cdot|end|\\|begin))
-    | !! | \([^()]*= | \\frac\{d | \\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z])(?=$|[)}+,-])
-    | \|.*\|.*\| | (?<![\\A-Za-z])[fghA-Z](?:_\{[^{}]*\})?\(
+    | !! | [\d)]_ | \([^()]*= | \\frac\{d | \|.*\|.*\|
+    | \\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z])(?=$|[)}+,-])
+    | (?<![\\A-Za-z])[fghA-Z](?:_\{[^{}]*\})?\(
     | \\(?!pi|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
+    | ^(?!.*\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])).*\\circ
+    | ^(?!.*\\(?:sum|prod|int|lim)(?![a-z])).*\\infty
     """,
     re.VERBOSE,
 )
 _ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
-_MARKS = frozenset("+-/(){}^_!|&,[]=") | {r"\\"}
 _ENDS = {
     r"\infty": INFINITY,
     r"+\infty": INFINITY,
@@ -764,7 +642,9 @@ def read_value(tokens: Sequence[str]) -> tuple[Value, str]:
     if len(found) == 1:
         # `\text{Area}` and `AB` are what the problem asks for: they claim nothing.
         claim = re.match(r"[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$", last)
-        return _several(found[last]), re.sub(r"_\{\d+\}$", "", last) if claim else ""
+        return _several(found[last]), re.sub(
+            r"_\{\d+\}$", "", last
+        ) if claim else ""
     if "" in found or any(len(values) > 1 for values in found.values()):
         raise Ambiguous("several unknowns with several values")
     # The values of `x` and `y` are a pair.
@@ -781,14 +661,18 @@ def _several(values: Sequence[Value]) -> Value:
         repeats = len(set(values)) < len(values)
         return Collection.of("," if repeats else "{}", values)
     match values[0]:
-        case Collection("{}", (only,)) if not re.match(r"\\(?:\{|emptyset)", str(only)):
+        case Collection("{}", (only,)) if not re.match(
+            r"\\(?:\{|emptyset)", str(only)
+        ):
             return only
     return values[0]
 
 
 def _union(parts: Sequence[Value]) -> Value:
     """Return a union, which algebra compares; its parts have no order."""
-    sets = all(isinstance(part, Collection) and is_exact(part) for part in parts)
+    sets = all(
+        isinstance(part, Collection) and is_exact(part) for part in parts
+    )
     text = r"\cup ".join(sorted(map(str, parts)))
     return Formula(text, "set" if sets else "")
 
@@ -804,7 +688,9 @@ def _item(tokens: list[str]) -> _Named:
     for sign in (r"\in", r"\equiv"):
         sides = _split(tokens, (sign,))
         if len(sides) == 2 and _is_named(sides[0]):
-            return [(join(sides[0]), value) for value in _alternatives(sides[1])]
+            return [
+                (join(sides[0]), value) for value in _alternatives(sides[1])
+            ]
     sides = _split(tokens, ("=",))
     if len(sides) == 1:
         return [("", value) for value in _alternatives(tokens)]
@@ -822,11 +708,9 @@ def _equation(sides: list[list[str]]) -> _Named:
     if len(sides) == 2 and not name and _is_named(sides[1]):
         name = rest.pop()
     if len(rest) > 1:
-        try:
-            chain = {calculate(side) for side in rest}
-        except NoExactValue:
-            return [("", whole)]
-        return [(join(name), chain.pop() if len(chain) == 1 else whole)]
+        points = [evaluate(side) for side in rest]
+        apart = any(are_far(point, points[-1]) for point in points)
+        return [("", whole)] if apart else [(join(name), _value(rest[-1]))]
     unknown = name[0] if name[0] != "(" else "="
     if unknown in rest[0] or _is_named(rest[0]):
         return [("", whole)]
@@ -847,23 +731,21 @@ def _relation(tokens: list[str]) -> tuple[str, Value]:
     signs = [token for token in tokens if token in _ORDER]
     sides = _split(tokens, _ORDER)
     relation = Formula(join(tokens), _kind("relation", sides))
-    above = [sign not in _BELOW for sign in signs]
-    if above[0]:
+    below = [sign in _BELOW for sign in signs]
+    if not below[0]:
         signs.reverse()
         sides.reverse()
-    places = [index for index, side in enumerate(sides) if _is_named(side)]
-    if len(set(above)) > 1 or len(places) != 1 or len(sides) > 3:
+    if len(sides) == 2:
+        place = 0 if _is_named(sides[0]) else 2
+        sides.insert(place, [r"\infty"] if place else ["-", r"\infty"])
+        signs.insert(place, "<")
+    if len(set(below)) > 1 or len(sides) != 3 or not _is_named(sides[1]):
         return "", relation
-    place = places[0]
-    bounds = [_value(side) for side in sides if not _is_named(side)]
-    constant = all(isinstance(bound, Number | Word) for bound in bounds)
-    if not constant or (len(sides) == 3 and place != 1):
+    ends = (_value(sides[0]), _value(sides[2]))
+    if not all(map(is_exact, ends)):
         return "", relation
-    low = bounds[0] if place else MINUS_INFINITY
-    high = INFINITY if place == len(sides) - 1 else bounds[-1]
-    opening = "([" [place > 0 and len(signs[0]) > 1]
-    closing = ")]" [place < len(sides) - 1 and len(signs[-1]) > 1]
-    return join(sides[place]), Collection(opening + closing, (low, high))
+    delimiters = "(["[len(signs[0]) > 1] + ")]"[len(signs[1]) > 1]
+    return join(sides[1]), Collection(delimiters, ends)
 
 
 def _alternatives(tokens: list[str]) -> list[Value]:
@@ -893,17 +775,23 @@ def _value(tokens: list[str]) -> Value:
     bracketed = _bracketed(tokens)
     if bracketed is not None:
         return bracketed
+    point = None
     try:
-        return calculate(tokens)
+        point = evaluate(tokens)
     except Ambiguous:
         raise
-    except NoExactValue:
-        return Formula(text, _kind("number", [tokens]), sample(tokens))
+    except ArithmeticError:
+        pass
+    if isinstance(point, Fraction):
+        return point
+    return Formula(text, _kind("number", [tokens]), point)
 
 
 def phrase(text: str) -> Value:
     """Return words without case and punctuation, or the number that they spell."""
-    kept = re.sub(r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text)
+    kept = re.sub(
+        r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text
+    )
     kept = re.sub(r"[^A-Za-z0-9<>=+*/%^.: -]", "", kept)
     kept = " ".join(kept.casefold().split())
     if not re.search(r"[a-z0-9]", kept):
@@ -911,50 +799,43 @@ def phrase(text: str) -> Value:
     if kept == "infinity":
         return INFINITY
     if kept in NUMBER_WORDS:
-        return Number.of(NUMBER_WORDS[kept])
+        return Fraction(NUMBER_WORDS[kept])
     return Word(kept)
+
+
+def _depths(tokens: Sequence[str]) -> list[int]:
+    """Return how deeply tokens are nested, behind each of them."""
+    steps = [(token in _OPENING) - (token in _CLOSING) for token in tokens]
+    return list(accumulate(steps))
 
 
 def _bracketed(tokens: list[str]) -> Value | None:
     """Return what is within brackets around the whole: a set, a tuple or a matrix."""
-    first = tokens[0]
-    last = tokens[-1]
-    inner = tokens[1:-1]
-    if first not in _OPENING or last not in _CLOSING or not _is_closed(inner):
+    *before, last = _depths(tokens)
+    if last or min(before, default=0) < 1:
         return None
-    if first == r"\begin{pmatrix}":
+    kind = tokens[0] + tokens[-1]
+    items = _split(tokens[1:-1], (",", r"\\"))
+    if tokens[0] == r"\begin{pmatrix}":
         rows = []
-        for row in _split(inner, (r"\\",)):
+        for row in items:
             rows.append(Collection.of("row", map(_value, _split(row, "&"))))
         return Collection.of("matrix", rows)
-    items = _split(inner, ",")
-    if first == r"\{":
+    if kind == r"\{\}":
         values = [value for item in items for value in _alternatives(item)]
         return Collection.of("{}", values)
-    if first + last in INTERVALS and len(items) > 1:
-        return Collection.of(first + last, map(_value, items))
+    if kind in INTERVALS and len(items) > 1:
+        return Collection.of(kind, map(_value, items))
     return None
-
-
-def _is_closed(tokens: Sequence[str]) -> bool:
-    """Whether every bracket is closed within tokens, and every closed one opened."""
-    level = 0
-    for token in tokens:
-        level += (token in _OPENING) - (token in _CLOSING)
-        if level < 0:
-            return False
-    return level == 0
 
 
 def _is_readable(tokens: Sequence[str]) -> bool:
     """Whether algebra reads tokens as they are meant."""
     for token in tokens:
-        known = token in ALGEBRA or token in _MARKS or is_letter(token)
-        if not known and not re.fullmatch(r"\d+(?:\.\d+)?", token):
+        number = re.fullmatch(r"\d+(?:\.\d+)?", token)
+        if token not in ALGEBRA and not number and not is_letter(token):
             return False
     text = join(tokens)
-    if not text or _UNSURE.search(text) or not _is_closed(tokens):
-        return False
-    if r"\infty" in text and not re.search(r"\\(?:sum|prod|int|lim)(?![a-z])", text):
-        return False
-    return r"\circ" not in text or _ANGLES.search(text) is not None
+    depths = _depths(tokens) or [1]
+    closed = depths[-1] == 0 == min(depths)
+    return closed and not _UNSURE.search(text)

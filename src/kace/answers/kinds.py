@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from kace.answers.exact import Number, Value, Word
-from kace.answers.extract import MAX_ANSWER_CHARS, Answer, unit_name
+from kace.answers.exact import Formula, Value, Word
+from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 
 MAX_OPTIONS = 200  # looked at, from the end of a problem
 _ROUNDS = 8
@@ -40,7 +40,13 @@ _ABOUT = re.compile(
     r"^(?:about|around|approximately|approx\.?|roughly|≈|~|\\approx|\\sim)\s*",
     re.IGNORECASE,
 )
+_ASKS_PERCENT = re.compile(
+    r"\b(?:what|which|find the|as a|in) percent|\bpercentage\b", re.IGNORECASE
+)
 _PERCENT = re.compile(r"\s*(?:\\?%|\bper ?cent\b)", re.IGNORECASE)
+_NO_UNIT = re.compile(
+    r"\b(?:and|or|to|than|more|less|million|thousand|billion|dozen|hundred|half|[xyz])\b"
+)
 _MEASURE = re.compile(
     r"""(?P<number>[-+−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)
       (?:[eE][-+]?\d+(?!\w)
@@ -61,8 +67,11 @@ class Subject:
     def read(self, text: str, problem: str = "") -> Answer:
         """Read an answer to a problem, given or expected.
 
-        A choice is also recognised by the words of an option that the problem lists.
+        A choice is also recognised by the words of an option that the problem lists,
+        and the percent sign is a unit where a problem asks for a percentage.
         """
+        if self.answers == "math":
+            return Answer.of(text, _ASKS_PERCENT.search(problem) is not None)
         return _read(self, text, problem if self.answers == "choice" else "")
 
     def named(self, prompt: str) -> str:
@@ -79,8 +88,6 @@ MATHEMATICS = Subject()
 
 @lru_cache(maxsize=4_096)
 def _read(subject: Subject, text: str, problem: str) -> Answer:
-    if subject.answers == "math":
-        return Answer.of(text)
     form = plain_text(text)
     value: Value = Word(form)
     tolerance = 0.0
@@ -88,7 +95,8 @@ def _read(subject: Subject, text: str, problem: str) -> Answer:
         value = Word(choice_letter(text, options_of(problem)) or form)
     elif subject.answers == "number":
         tolerance = subject.tolerance
-        value = quantity(text) or value
+        number = quantity(text)
+        value = value if number is None else number
     return Answer(text.strip(), form, value, tolerance)
 
 
@@ -151,30 +159,26 @@ def choice_letter(text: str, options: dict[str, str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def quantity(text: str) -> Number | None:
+def quantity(text: str) -> Fraction | None:
     """Return the number that an answer gives, without unit and percent sign."""
     if len(text) > MAX_ANSWER_CHARS:
         return None
     bare = _PERCENT.sub("", _ABOUT.sub("", _unstyled(text).strip(" .;$€£¥")))
     number = _number(bare)
     measured = _MEASURE.fullmatch(bare)
-    if number is None and measured and unit_name(measured["unit"]) is not None:
+    if number is None and measured and not _NO_UNIT.search(measured["unit"]):
         number = _number(measured["number"])
     return number
 
 
-def _number(text: str) -> Number | None:
+def _number(text: str) -> Fraction | None:
     """Return the value of a real number, rounded where it is not rational."""
     scientific = re.sub(r"(?<=[\d.])e(?=[-+]?\d)", "E", text.replace("−", "-"))
     value = Answer.of(scientific).value
-    if not isinstance(value, Number) or not value.constant:
-        return None
-    if value.rational is not None:
-        return value
-    try:
-        return Number.of(Fraction(value.approximate()))
-    except ArithmeticError:
-        return None
+    if isinstance(value, Formula) and value.constant:
+        point = value.point or 0j
+        return None if point.imag else Fraction(point.real)
+    return value if isinstance(value, Fraction) else None
 
 
 def _unstyled(text: str) -> str:

@@ -73,9 +73,11 @@ async def group(
             given[position] = answer
             buckets.setdefault((answer.key, answer.stated), []).append(position)
 
-    def exact_first(bucket: list[int]) -> tuple[int, int]:
-        # Exact buckets first: they do not depend on which loose answers came before them.
-        return given[bucket[0]].looseness, bucket[0]
+    def exact_first(bucket: list[int]) -> tuple[int, str, tuple[str, str]]:
+        # Exact buckets first: loose answers join them. What is written decides the
+        # rest, so that no order of arrival makes other classes.
+        answer = given[bucket[0]]
+        return answer.looseness, answer.key, answer.stated
 
     async def find_class(answer: Answer) -> list[int] | None:
         for members in classes:

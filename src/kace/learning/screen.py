@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from kace.answers.exact import Number
+from kace.answers.exact import Formula
 from kace.answers.extract import Answer
 from kace.cards.card import (
     BODY_CAPS,
@@ -352,12 +352,11 @@ def is_telling(value: int | Fraction) -> bool:
 
 def _is_telling_key(key: str) -> bool:
     """Whether a key is of a telling number, or of a constant such as 2 sqrt(3)."""
+    if key.startswith("~"):
+        customary = map(_key, CUSTOMARY_CONSTANTS)
+        return key.startswith("~(") and key not in customary
     value = _answer(key.removeprefix("=")).value
-    if not isinstance(value, Number):
-        return False
-    if value.rational is None:
-        return value.constant and str(value) not in CUSTOMARY_CONSTANTS
-    return is_telling(value.rational)
+    return isinstance(value, Fraction) and is_telling(value)
 
 
 def find_numbers(text: str) -> FoundNumbers:
@@ -413,6 +412,10 @@ def _answer_keys(answer: str) -> frozenset[str]:
 
 
 def _key(text: str) -> str:
+    """Return one key for all spellings of a number."""
+    value = _answer(text).value
+    if isinstance(value, Formula) and value.constant:
+        return f"~({value.point:.12g})"
     return _answer(text).key
 
 
