@@ -642,16 +642,16 @@ def _card_text(card: CardReport) -> str:
 
 
 def _costs(report: LearningReport) -> Iterator[str]:
-    for cost in (*report.costs, *report.teacher_steps):
+    for cost in (*report.costs, *report.teacher_steps, *report.cost_parts):
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
         calls = f"{cost.calls:,} calls"
         if cost.repairs:
             calls += f" ({cost.repairs:,} second rounds)"
         read = f"{cost.input:,} tokens in"
-        if cost.cached:
-            read += f" ({cost.cached:,} cached)"
+        if cost.cached or cost.written:
+            read += f" ({cost.cached:,} cached, {cost.written:,} written)"
         indent = "" if cost in report.costs else "  "
-        yield f"{indent}{plain(cost.role, 11):12} {calls}, {read}, {cost.output:,} out, {usd}"
+        yield f"{indent}{plain(cost.role, 30):12} {calls}, {read}, {cost.output:,} out, {usd}"
     if report.usd is not None:
         yield f"together     {report.usd:,.2f} USD"
 

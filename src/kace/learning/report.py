@@ -186,6 +186,7 @@ class LearningReport:
     carried_others: Lift | None
     costs: tuple[RoleBill, ...]
     teacher_steps: tuple[RoleBill, ...]  # its costs by kind of step
+    cost_parts: tuple[RoleBill, ...]  # the costs by epoch, phase and role
     usd: float | None  # `None` if some price is not known
     unread: tuple[str, ...]
 
@@ -268,6 +269,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         carried_others=others,
         costs=costs,
         teacher_steps=bill.steps,
+        cost_parts=bill.parts,
         usd=sum(prices) if costs and len(prices) == len(costs) else None,
         unread=tuple(steps.unread),
     )

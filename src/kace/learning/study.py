@@ -835,6 +835,7 @@ class Bill(BaseModel):
 
     roles: tuple[RoleBill, ...] = ()
     steps: tuple[RoleBill, ...] = ()
+    parts: tuple[RoleBill, ...] = ()  # every role by epoch and phase
 
     @property
     def usd(self) -> float:
@@ -847,6 +848,7 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     prices = Ledger(prices=config.prices)
     used: dict[str, RoleBill] = {}
     steps: dict[str, RoleBill] = {}
+    parts: dict[str, RoleBill] = {}
     seen: set[str] = set()
     records = chain.from_iterable(map(_recorded_calls, folders))
     for record in records:
@@ -861,6 +863,9 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
             usd = price.cost(record.reply().usage, record.batch)
         before = used.get(role, RoleBill(role=role, usd=0.0))
         used[role] = before.plus(record, usd)
+        part = f"{_part_of(record, role)}: {role}"
+        spent = parts.get(part, RoleBill(role=part, usd=0.0))
+        parts[part] = spent.plus(record, usd)
         if role == "teacher":
             # A request is named after its step: "epoch 1 add MS algebra propose 2".
             name = record.problem.rstrip(" 0123456789").split(" ")[-1]
@@ -869,7 +874,18 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     return Bill(
         roles=tuple(used[role] for role in sorted(used)),
         steps=tuple(steps.values()),
+        parts=tuple(parts[part] for part in sorted(parts)),
     )
+
+
+def _part_of(record: CallRecord, role: str) -> str:
+    """Return the epoch and the phase of a call: from its step, or from its seed."""
+    if role == "teacher":
+        words = record.problem.split()
+        return " ".join(words[:3]) if words[0] == "epoch" else words[0]
+    epoch = record.seed // SEEDS_PER_EPOCH % SEEDS_PER_EPOCH
+    phase = "add" if record.seed % SEEDS_PER_EPOCH == ADD else "refine"
+    return f"epoch {epoch} {phase}" if epoch else "all epochs"
 
 
 def _recorded_calls(folder: Path) -> Iterator[CallRecord]:
