@@ -169,8 +169,8 @@ def test_a_tree_is_learned_and_learned_once(tmp_path: Path):
     assert sorted((path, path.stat().st_size) for path in (tmp_path / "oak" / "learn" / "calls").iterdir()) == before
     with pytest.raises(kace.DataError, match="appear in what is held out too"):
         kace.learn(train, tmp_path / "elm", held_out=train[:1], **given)
-    with pytest.raises(kace.UsageError, match="epochs cannot be 0"):
-        kace.learn(train, tmp_path / "elm", epochs=0, **given)
+    with pytest.raises(kace.UsageError, match="epochs cannot be 21"):
+        kace.learn(train, tmp_path / "elm", epochs=21, **given)
     assert not (tmp_path / "elm").exists()
 
 

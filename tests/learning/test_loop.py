@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Status
+from kace.cards.card import Difficulty, Status
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.config import Config, load_config, profile_of
@@ -23,7 +23,18 @@ from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.run import solve_all
-from tests.learning.world import IDLE, MISLEADING, PLAIN, RULES, World, problems, solve, told_again
+from tests.learning.world import (
+    IDLE,
+    MISLEADING,
+    PLAIN,
+    RULES,
+    World,
+    _card,
+    problems,
+    solve,
+    statement,
+    told_again,
+)
 
 DEFAULTS = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
 CONFIG = load_config({"model": DEFAULTS.model, "profile": "paper"}, env={})
@@ -183,6 +194,29 @@ def test_a_gap_reaches_the_next_epochs_new_cards_and_the_curator_sees_the_final_
     assert re.search(r"^Final answer: \d+$", "\n".join(revised), re.MULTILINE)
 
 
+class Twice(World):
+    """A teacher that proposes one rule for both tiers."""
+
+    def teach(self, request: Request) -> str:
+        told = super().teach(request)
+        name, asked = request.attempt.problem, request.messages[-1].content
+        if "propose" not in name or "HS weaving" not in name or "the flim of" not in asked:
+            return told
+        return f"{told}\n{_card('EXACT_FLIM_RULE', 'flim', statement('flim'), ['1'], True)}"
+
+
+def test_a_rule_proposed_for_both_tiers_is_one_card_that_both_read(tmp_path: Path):
+    world = Twice(misleading=False, idle=False, knowledge=("flim",))
+    tree = learned(world, tmp_path / "tree", train=problems(4), **{**TEXT, "add_runs": 1})
+    card = tree.card("EXACT_FLIM_RULE")
+    assert card.difficulty_tag is Difficulty.UNIVERSAL
+    assert [each.card_id for each in tree if "FLIM" in each.card_id] == ["EXACT_FLIM_RULE"]
+    steps = read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")
+    (impact,) = (line.read(Impact) for line in steps if line.what == "impact")
+    fire, lift = impact.of(card)
+    assert fire and set(fire.tiers) == {TierName.MS, TierName.HS} and lift, "evidence of both tiers counts together"
+
+
 def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path: Path):
     train = told_again(TRAIN)
     world = World(misleading=False, idle=False)
@@ -278,16 +312,26 @@ def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_c
     assert accuracy(world, tree) == 1.0
 
 
-@pytest.mark.parametrize("imagining", [False, True])
-def test_imagination_goes_over_cells_that_have_cards_and_no_failures(tmp_path: Path, imagining: bool):
-    world = World(misleading=False)
-    tree = learned(world, tmp_path / "tree", train=problems(4), **TEXT, epochs=2, imagine=imagining)
-    lines = map(json.loads, (tmp_path / "tree" / "learn" / "steps.jsonl").read_text().splitlines())
-    steps = [(line["what"], line["place"]) for line in lines if line["epoch"] == 2 and line["phase"] == "add"]
-    assert "MS weaving" not in [place for what, place in steps if what == "propose"], "nothing fails there any more"
-    assert (("imagine", "MS weaving") in steps) is (("admit", "MS weaving") in steps) is imagining
-    assert ("RUBRIC_ALSO_2_MS_WEAVING" in tree) is imagining
-    assert not imagining or tree.card("RUBRIC_ALSO_2_MS_WEAVING").provenance.supporting_problems == ()
+def test_imagination_goes_in_rounds_over_the_cards_of_a_tree(tmp_path: Path):
+    world = World(misleading=False, idle=False)
+    tree = learned(world, tmp_path / "tree", train=problems(4), **TEXT)
+    plan = LearnPlan(
+        problems(4), CONFIG, Settings(**{**TEXT, "epochs": 0, "imagine": 2}), tmp_path / "more", start=tree
+    )
+
+    async def work() -> EpistemicTree:
+        async with open_study(plan, model=world.solver(), teacher=world.teacher()) as study:
+            return await learn(study)
+
+    more = asyncio.run(work())
+    assert all(more.card(card.card_id) == card for card in tree), "what was there stays"
+    rounds = [
+        {card.card_id for card in open_tree(tmp_path / "more" / "snapshots" / f"epoch-{n}.jsonl")} for n in (1, 2)
+    ]
+    assert "RUBRIC_ALSO_1_MS_WEAVING" in rounds[0] < rounds[1] == {card.card_id for card in more}
+    assert more.card("RUBRIC_ALSO_2_MS_WEAVING").provenance.supporting_problems == ()
+    steps = read_steps(tmp_path / "more" / "learn" / "steps.jsonl")
+    assert {line.what for line in steps if line.phase == "add"} <= {"imagine", "admit", "merge", "commit"}
 
 
 def test_many_failures_are_asked_about_in_parts_and_the_same_rules_are_found(

@@ -168,6 +168,8 @@ def command(
     kace learn --train FILE --teacher MODEL --out TREE. Without a key, --demo runs the
     whole loop on ten problems, with a teacher whose replies are recorded.
 
+    With --tree, what is learned is added to the cards of that tree.
+
     Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, the
     solver's own reflections, or few-shot demonstrations. For domain-ace and
     reflections, --tree names a tree whose domains are used.
@@ -206,9 +208,10 @@ def command(
         note("kace: nothing was spent")
         return
     _wall_in(config, train, out)
-    _learn(
-        LearnPlan(problems, config, settings, out, HeldOutHashes.of(kept_out))
-    )
+    start = open_tree(config.tree) if config.tree else None
+    config = config.model_copy(update={"tree": None})
+    hashes = HeldOutHashes.of(kept_out)
+    _learn(LearnPlan(problems, config, settings, out, hashes, start))
     _show_report(options, out, _page_of(out))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from kace.cards.card import (
@@ -10,6 +11,7 @@ from kace.cards.card import (
     MAX_WORDINGS,
     UNIVERSAL,
     Card,
+    CardError,
     Difficulty,
 )
 from kace.cards.tree import Batch, Change, Edit, EpistemicTree, applied
@@ -17,7 +19,7 @@ from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import route_by_words
 from kace.ladder.tiers import TierName
-from kace.learning.admit import Rulings, admit, consolidate
+from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
 from kace.learning.calibrate import calibrate, keep_calibration
 from kace.learning.measure import (
     Impact,
@@ -79,6 +81,8 @@ async def learn(study: Study) -> EpistemicTree:
             await add(tiers, epoch, study)
         await measure_and_revise(epoch, study)
         study.writer.snapshot(epoch)
+    for number in range(1, settings.imagine + 1):
+        await imagine_more(settings.epochs + number, study)
     if settings.max_harm:
         # The first run had no cards to read.
         bare = EpistemicTree.of(study.tree.domains, ())
@@ -92,7 +96,10 @@ async def learn(study: Study) -> EpistemicTree:
 
 
 async def plant(study: Study) -> None:
-    """Begin the tree with the domains of the training problems."""
+    """Begin with the tree given, else with the domains of the training problems."""
+    if study.start:
+        study.writer.plant(study.start.domains, study.start)
+        return
     step = StepName("plan", "partition")
     propose = partial(partition, study.train, study.teacher)
     parts = await study.log.once(step, Partition, propose)
@@ -113,15 +120,70 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
             cell = TreeCell(tier, domain)
             failed = (*study.failed(records, cell), *at_es.get(domain, ()))
             for number, part in enumerate(split(failed, FAILURES_AT_ONCE)):
-                works.append(new_cards(cell, epoch, part, number, study))
+                if part:
+                    works.append(new_cards(cell, epoch, part, number, study))
+    await grow(place, epoch, await gather_all(works), study)
+
+
+async def imagine_more(epoch: int, study: Study) -> None:
+    """Ask for cards that no failure called for, beside those of every cell."""
+    works = []
+    for tier in (TierName.MS, TierName.HS):
+        for domain in study.tree.domain_names:
+            if study.tree.project(tier, (domain,)):
+                cell = TreeCell(tier, domain)
+                works.append(new_cards(cell, epoch, (), 0, study))
+    await grow("MS+HS", epoch, await gather_all(works), study)
+    study.writer.snapshot(epoch)
+
+
+async def grow(
+    place: str, epoch: int, rulings: Sequence[Rulings], study: Study
+) -> None:
+    """Add the admitted cards of a round to the tree, each rule once."""
+    tree = study.tree
     admitted: list[Card] = []
-    for rulings in await gather_all(works):
-        admitted += rulings.admitted
-    wanted, merges = consolidate(tree, admitted)
+    for each in rulings:
+        admitted += each.admitted
+    moves: tuple[Edit, ...] = ()
+    if study.settings.evidence == "posterior":
+        moves, admitted = unite_tiers(tree, admitted)
+    wanted, merges = consolidate(applied(tree, Batch(moves)), admitted)
     study.log.write(StepName("add", "merge", epoch, place), merges)
-    study.writer.commit(StepName("add", "commit", epoch, place), wanted)
+    commit = StepName("add", "commit", epoch, place)
+    study.writer.commit(commit, (*moves, *wanted))
     if study.settings.wordings:
         await word(epoch, place, study)
+
+
+def unite_tiers(
+    tree: EpistemicTree, cards: Sequence[Card]
+) -> tuple[tuple[Edit, ...], list[Card]]:
+    """Return edits and cards in which a rule of both tiers is one universal card.
+
+    Then both tiers read it, and what they show of it counts together. A medium card that
+    is too long for that stays where it is.
+    """
+    hard = []
+    for card in (*tree.shown, *cards):
+        if card.difficulty_tag is Difficulty.HARD:
+            hard.append(card)
+
+    def united(card: Card) -> Card:
+        if card.difficulty_tag is not Difficulty.MEDIUM:
+            return card
+        for other in hard:
+            same = card.card_id == other.card_id or same_knowledge(card, other)
+            if same and not set(card.domain_tags).isdisjoint(other.domain_tags):
+                with suppress(CardError):
+                    return card.at(Difficulty.UNIVERSAL, card.domain_tags)
+        return card
+
+    edits = []
+    for card in tree.shown:
+        if united(card) != card:
+            edits.append(Edit(united(card)))
+    return tuple(edits), [united(card) for card in cards]
 
 
 async def first_run(
@@ -157,11 +219,10 @@ async def new_cards(
     number: int,
     study: Study,
 ) -> Rulings:
-    """Return the cards that a cell gains: proposed, demonstrated, then admitted.
+    """Return the cards that a cell gains from its failures, of which this is a part.
 
-    `number` is the part of its failures that they are written from.
+    Without failures it is a round of imagination over the cards that are there.
     """
-    settings = study.settings
     screen = partial(
         check_card,
         cell=cell,
@@ -173,26 +234,14 @@ async def new_cards(
         return StepName("add", what, epoch, str(cell), number)
 
     known = study.tree.project(cell.tier, (cell.domain,))
-    proposed = Proposals()
-    if failed:
-        gaps = gaps_of(cell.domain, epoch - 1, study)
-        find = partial(find_knowledge, cell, failed, known, gaps=gaps)
-        proposed = await study.teacher_step(
-            step("propose"), Proposals, find, screen
-        )
-    seen = (*known, *proposed.cards)
-    if settings.imagine and seen:
-        guess = partial(imagine, cell, seen)
-        more = await study.teacher_step(
-            step("imagine"), Proposals, guess, screen
-        )
-        proposed = Proposals(
-            cards=proposed.cards + more.cards,
-            refused=proposed.refused + more.refused,
-        )
-    elif not failed:
-        return Rulings()
-    if settings.examples and proposed.cards:
+    what = "propose"
+    gaps = gaps_of(cell.domain, epoch - 1, study)
+    find = partial(find_knowledge, cell, failed, known, gaps=gaps)
+    if not failed:
+        what = "imagine"
+        find = partial(imagine, cell, known)
+    proposed = await study.teacher_step(step(what), Proposals, find, screen)
+    if study.settings.examples and proposed.cards:
         # Before the ruling: the solver reads the demonstrations, so they must be right.
         shown = await demonstrations(
             proposed.cards, step("illustrate"), screen, study

@@ -29,7 +29,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS
+from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card
 from kace.cards.store import TreeStore
 from kace.cards.tree import Batch, Change, Domain, EpistemicTree, applied
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
@@ -76,7 +76,7 @@ BASE = 1
 UNSEEN = 99
 """The seed of a run within its epoch. The base run is independent of the run that cards
 were proposed from."""
-HELD = ("v", "config", "settings", "prompts", "train")
+HELD = ("v", "config", "settings", "start", "prompts", "train")
 """The parts of learn.json that must be the same whenever a training is resumed."""
 
 QUICK = {
@@ -102,7 +102,7 @@ R = TypeVar("R", bound=StepResult)
 class Settings(StepResult):
     """The learner's settings, with the defaults of `kace learn`."""
 
-    epochs: Annotated[int, Field(ge=1, le=20)] = 1
+    epochs: Annotated[int, Field(ge=0, le=20)] = 1
     cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
     """The most cards the teacher may propose for each failed problem of a cell."""
     add_runs: Annotated[int, Field(ge=1, le=2)] = 1
@@ -138,8 +138,9 @@ class Settings(StepResult):
     wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 16
     """Problems in other stories that the teacher writes for each card that is kept, to
     find it by."""
-    imagine: bool = False
-    """Ask also for cards that no failure called for. It overfitted where published."""
+    imagine: Annotated[int, Field(ge=0, le=10)] = 0
+    """Rounds, after the epochs, of asking for cards that no failure called for. It
+    overfitted where published."""
 
 
 def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
@@ -198,6 +199,7 @@ class LearnPlan:
     settings: Settings
     out: Path
     held_out: HeldOutHashes = NO_HASHES
+    start: EpistemicTree | None = None  # what is learned is added to it
 
     def manifest(self) -> dict[str, object]:
         """Return what the run depends on, free of secrets."""
@@ -205,6 +207,7 @@ class LearnPlan:
             **manifest_of(self.config),
             "teacher": self.config.teacher,
             "settings": self.settings.model_dump(mode="json"),
+            "start": self.start.content_hash() if self.start else None,
             "prompts": {
                 **solver_prompts(self.config),
                 **template_hashes("teacher"),
@@ -392,16 +395,22 @@ class TreeWriter:
         self.author = author
         self.tree = EpistemicTree.of((), ())
 
-    def plant(self, domains: Sequence[Domain]) -> None:
-        """Begin the tree with its domains."""
+    def plant(
+        self, domains: Sequence[Domain], cards: Iterable[Card] = ()
+    ) -> None:
+        """Begin the tree with its domains, and cards if there are any."""
         step = StepName("plan", "plant")
         store = TreeStore(self.folder)
-        self.tree = EpistemicTree.of(domains, ())
+        self.tree = EpistemicTree.of(domains, cards)
         if self.log.recall(step, TreeVersion):
             return
         if not store.cards_path.exists():
             TreeStore.create(
-                self.folder, domains, author=self.author, note=str(step)
+                self.folder,
+                domains,
+                self.tree,
+                author=self.author,
+                note=str(step),
             )
         self._require(store, self.tree)
         self._record(step)
@@ -708,6 +717,7 @@ class Study(Workbench):
     settings: Settings
     writer: TreeWriter
     leaks: LeakScreen
+    start: EpistemicTree | None = None
 
     @property
     def tree(self) -> EpistemicTree:
@@ -780,6 +790,7 @@ async def open_study(
             settings=plan.settings,
             writer=TreeWriter(plan.out, workbench.log, author=AUTHOR),
             leaks=leaks,
+            start=plan.start,
         )
 
 
