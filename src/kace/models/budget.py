@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -29,7 +29,10 @@ OVERHEAD = 64  # tokens of a prompt beside its text
 MAX_CHARS_PER_TOKEN = (
     50  # fewer tokens for a text than this allows are impossible
 )
-CAP_FIX = "raise the cap and run the same command: finished calls are kept"
+CAP_FIX = (
+    "raise the cap and run the same command: finished calls are kept, and the cap "
+    "counts anew from each start"
+)
 
 
 def free_price(model: str) -> Price | None:
@@ -75,12 +78,26 @@ class Spent:
     usd: float = 0.0
 
 
-async def _no_ledger(fault: Exception) -> None: ...
+class Reservation:
+    """One call under way in a ledger, which may be sent several times."""
+
+    def __init__(self, ledger: Ledger, spent: Spent, worst: float) -> None:
+        self.ledger = ledger
+        self.spent = spent
+        self.worst = worst
+        self.outer = _reserved.get()  # the same call in another ledger
+        self.held = False  # not between two requests, where a cap may refuse it
+        self.sent = False  # whether a request is with the provider
+
+    async def retry(self, fault: BaseException) -> None:
+        """Enter another request, after the fault of the last one."""
+        self.ledger.leave(self, fault)
+        if self.outer:
+            await self.outer.retry(fault)
+        await self.ledger.enter(self)
 
 
-_on_retry: ContextVar[Callable[[Exception], Awaitable[None]]] = ContextVar(
-    "on_retry", default=_no_ledger
-)
+_reserved: ContextVar[Reservation | None] = ContextVar("reserved", default=None)
 
 
 async def sent_again(fault: Exception) -> None:
@@ -88,7 +105,20 @@ async def sent_again(fault: Exception) -> None:
 
     The last request is charged if it may be billed. Raises `BudgetExceeded` at a cap.
     """
-    await _on_retry.get()(fault)
+    reservation = _reserved.get()
+    if reservation:
+        await reservation.retry(fault)
+
+
+def mark_sent(sent: bool) -> None:
+    """Note whether a request of the call under way is with the provider.
+
+    A call that is cancelled then is charged, since the provider may bill it.
+    """
+    reservation = _reserved.get()
+    while reservation:
+        reservation.sent = sent
+        reservation = reservation.outer
 
 
 @dataclass(slots=True)
@@ -142,46 +172,44 @@ class Ledger:
     async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
         """Reserve the worst case of one call, and yield where to enter its real cost."""
         spent = self.roles.setdefault(role, Spent())
-        outer = _on_retry.get()
-        await self._enter(spent, worst)
-        held = True  # not between two requests of a call, where a cap may refuse it
-
-        async def retry(fault: Exception) -> None:
-            nonlocal held
-            self._leave(spent, worst, fault)
-            held = False
-            await outer(fault)
-            await self._enter(spent, worst)
-            held = True
-
-        mark = _on_retry.set(retry)
+        reservation = Reservation(self, spent, worst)
+        await self.enter(reservation)
+        mark = _reserved.set(reservation)
         try:
             yield spent
         except BaseException as error:
-            if held:
-                self._leave(spent, worst, error)
+            self.leave(reservation, error)
             raise
         else:
-            self._leave(spent, worst)
+            self.leave(reservation)
         finally:
-            _on_retry.reset(mark)
+            _reserved.reset(mark)
 
-    async def _enter(self, spent: Spent, worst: float) -> None:
-        while not self._fits(worst):
+    async def enter(self, reservation: Reservation) -> None:
+        """Wait until a request fits under the caps, and count it."""
+        while not self._fits(reservation.worst):
             await self._freed.wait()
-        self.reserved += worst
+        self.reserved += reservation.worst
         self._under_way += 1
-        spent.calls += 1
+        reservation.held = True
+        reservation.spent.calls += 1
 
-    def _leave(
-        self, spent: Spent, worst: float, fault: BaseException | None = None
+    def leave(
+        self, reservation: Reservation, fault: BaseException | None = None
     ) -> None:
-        self.reserved -= worst
+        """Release what a request reserved; charge it if it may be billed."""
+        if not reservation.held:
+            return
+        reservation.held = False
+        self.reserved -= reservation.worst
         self._under_way -= 1
         if fault is not None:
-            spent.failed += 1
-        if isinstance(fault, ModelError) and fault.billed:
-            spent.usd += worst
+            reservation.spent.failed += 1
+        billed = isinstance(fault, ModelError) and fault.billed
+        if isinstance(fault, asyncio.CancelledError):
+            billed = reservation.sent
+        if billed:
+            reservation.spent.usd += reservation.worst
         self._freed.set()  # every waiting call checks again
         self._freed.clear()
 

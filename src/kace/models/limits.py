@@ -17,7 +17,7 @@ from kace.models.base import (
     Transient,
     Wrapper,
 )
-from kace.models.budget import sent_again
+from kace.models.budget import mark_sent, sent_again
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,9 @@ class Limited(Wrapper):
                 started = loop.time()
                 try:
                     async with asyncio.timeout(left):
+                        mark_sent(True)
                         reply = await self.model.complete(request)
+                        mark_sent(False)
                 except TimeoutError:
                     what = f"no reply within {self._deadline:g} s, retries included"
                     raise ModelError(Failure.TIMEOUT, what) from None
@@ -86,6 +88,7 @@ class Limited(Wrapper):
                 else:
                     self._refusals = 0
                     return reply
+            mark_sent(False)
             # Without a place: in the ledger, this call may wait for one that queues.
             wait = self._wait(failures, fault.retry_after)
             left -= loop.time() - started + wait
