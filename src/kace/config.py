@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal, Protocol
+from urllib.parse import urlsplit
 
 import pydantic
 from pydantic import (
@@ -34,6 +35,7 @@ from kace.files import read_plain
 
 CONFIG_FILE = "kace.toml"
 ENV_PREFIX = "KACE_"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 FLEX_TIMEOUT = 1800.0  # seconds; flex calls may wait long for their turn
 SHARED_ENV = {
     "OPENAI_API_KEY": "api_key",
@@ -459,6 +461,7 @@ def load_config(
                 sources[name] = source
             else:
                 raise _unknown_setting(name, source)
+    _check_keys(values, sources)
     if values.get("tree"):
         values["tree"] = tree_path(str(values["tree"]))
     profile = profile_of(values.get("profile"), values.get("tree")).get(
@@ -476,6 +479,25 @@ def load_config(
         raise UsageError(
             message, fix="correct the value and run again"
         ) from None
+
+
+def _check_keys(
+    values: Mapping[str, object], sources: Mapping[str, Source]
+) -> None:
+    """Refuse to send the environment's key to a server that a file names.
+
+    The file of the current folder may come from others.
+    """
+    for prefix in ("", "anthropic_", "teacher_"):
+        name = f"{prefix}base_url"
+        key = f"{prefix}api_key"
+        if (sources.get(name), sources.get(key)) != ("file", "env"):
+            continue
+        for url in base_urls(str(values[name])):
+            if urlsplit(url).hostname not in LOOPBACK:
+                what = f"{CONFIG_FILE} names {public_url(url)}, and the key of the environment is not sent there"
+                fix = f"set {key} in the same file, or give the address as --base-url"
+                raise UsageError(what, fix=fix)
 
 
 def _unknown_setting(name: str, source: Source) -> UsageError:

@@ -12,8 +12,9 @@ A failed attempt is not an error: it is an `Attempt` with an outcome (see `kace.
 
 from __future__ import annotations
 
-import base64
+import html
 import re
+from base64 import b64encode
 from urllib.parse import quote, unquote, urlsplit
 
 
@@ -89,18 +90,34 @@ _UNPRINTABLE = re.compile(
     r"|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+"
 )
 
-_known: dict[str, None] = {}
+_URL_SAFE = str.maketrans("+/", "-_")
+_known: dict[str, re.Pattern[str]] = {}  # by how they begin
+FIRST = 6  # characters of a secret that a text is searched for first
 
 
 def keep_secret(value: str | None) -> None:
     """Let `redact` remove a value from now on, in any spelling a server may echo."""
     if not value or len(value) < MIN_SECRET:
         return
-    encoded = base64.b64encode(value.encode()).decode().rstrip("=")
     quoted = quote(value, safe="")
-    escaped = value.replace("/", r"\/")
-    for form in (value, quoted, unquote(value), encoded, escaped):
-        _known[form] = None
+    lower = re.sub("%..", lambda found: found[0].lower(), quoted)
+    decimal = re.sub(r"\W", lambda found: f"&#{ord(found[0])};", value)
+    hexadecimal = []
+    for style in ("x", "X"):
+        hexadecimal.append(
+            re.sub(r"\W", lambda found: f"&#x{ord(found[0]):{style}};", value)  # noqa: B023
+        )
+    forms = [value, quoted, lower, unquote(value), value.replace("/", r"\/")]
+    forms += [html.escape(value), decimal, *hexadecimal]
+    for before in range(3):  # bytes before it in a longer text in base64
+        packed = b64encode(b" " * before + value.encode()).decode().rstrip("=")
+        start = (0, 2, 3)[before]  # what depends on the bytes before
+        end = len(packed) if before == 0 else len(packed) - 1
+        forms += [packed[start:end], packed[start:end].translate(_URL_SAFE)]
+    for form in forms:
+        # It may be broken into lines.
+        spread = r"\s{0,2}".join(map(re.escape, form))
+        _known[form] = re.compile(spread)
 
 
 def credentials(url: str) -> tuple[str, str] | None:
@@ -131,11 +148,10 @@ def without_secrets(text: str) -> str:
 
 def _find_known(text: str) -> list[tuple[int, int]]:
     places = []
-    for secret in _known:
-        at = text.find(secret)
-        while at >= 0:
-            places.append((at, at + len(secret)))
-            at = text.find(secret, at + 1)
+    for secret, pattern in _known.items():
+        if secret[:FIRST] in text:
+            for found in pattern.finditer(text):
+                places.append(found.span())
     return places
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from importlib import import_module
@@ -94,6 +95,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         code = app(prog_name="kace", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KaceError as error:
         _fail(error)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -107,6 +110,14 @@ def main() -> None:
         # The reader of the output has gone (`| head`): there is nothing to flush at exit.
         sys.stdout = None
         sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.stdout = None
+        fix = "write it to a file on a disk with free space"
+        _fail(
+            KaceError("the output cannot be written: the disk is full", fix=fix)
+        )
     sys.exit(code)
 
 

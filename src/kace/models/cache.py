@@ -7,6 +7,8 @@ kill costs at most the line being written.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +29,7 @@ from kace.files import (
     MAX_BYTES,
     LineLog,
     Unreadable,
+    cannot_write,
     inside,
     open_plain,
     whole_lines,
@@ -45,6 +48,7 @@ from kace.models.base import (
 TEACHER = "TEACHER"  # the tier of a teacher's calls
 KEY_START = len('{"key":"')
 KEY_LENGTH = 64
+MIN_FREE = 16_000_000  # bytes on the disk; replies under way may need as much
 
 
 class CallRecord(BaseModel):
@@ -119,6 +123,7 @@ class CallStore:
     def __init__(self, folder: Path, also: Sequence[Path] = ()) -> None:
         self.folder = folder
         self._own: LineLog | None = None
+        self._broken: KaceError | None = None  # a reply could not be kept
         self._places: dict[int, tuple[Path, int]] = {}
         for each in (*also, folder):
             for segment in sorted(each.glob("*.jsonl")):
@@ -173,9 +178,27 @@ class CallStore:
 
     def put_line(self, key: str, line: str) -> None:
         """Keep a record that is a line of JSON already."""
-        if self._own is None:
-            self._own = LineLog(self.folder / f"{secrets.token_hex(8)}.jsonl")
-        self._places[head_of(key)] = (self._own.path, self._own.append(line))
+        try:
+            if self._own is None:
+                name = f"{secrets.token_hex(8)}.jsonl"
+                self._own = LineLog(self.folder / name)
+            offset = self._own.append(line)
+        except KaceError as error:
+            self._broken = error
+            raise
+        self._places[head_of(key)] = (self._own.path, offset)
+
+    def check_room(self) -> None:
+        """Raise `KaceError` if a reply could not be kept: it is not paid for then."""
+        if self._broken is not None:
+            raise self._broken
+        place = self.folder
+        while not place.exists():
+            place = place.parent
+        disk = os.statvfs(place)
+        if disk.f_bavail * disk.f_frsize < MIN_FREE:
+            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise cannot_write(self.folder, full)
 
     def close(self) -> None:
         """Make everything durable."""
@@ -211,6 +234,7 @@ class Cached(Wrapper):
                 self._under_way.pop(key, None)
 
     async def _call(self, key: str, request: Request) -> Reply:
+        self.store.check_room()
         reply = await self.model.complete(request)
         record = CallRecord.of(key, self.identity, request.attempt, reply)
         self.store.put(record)

@@ -141,7 +141,9 @@ class Run:
     ) -> Iterator[Problem]:
         for problem in problems:
             known = self.finished(problem, seed)
-            if known is not None:
+            # An answer that was corrected since is graded anew: its calls are kept.
+            corrected = known and problem.answer not in (None, known.expected)
+            if known is not None and not corrected:
                 on_known(known)
             else:
                 self.keep_text(problem)
@@ -196,13 +198,16 @@ async def work_through(
     A user error stops new items; those under way finish, so nothing paid for is lost.
     """
     stream = iter(items)
-    errors: list[KaceError] = []
+    errors: list[KaceError | OSError] = []
 
     async def worker() -> None:
-        while not errors and (item := next(stream, None)) is not None:
+        while not errors:
             try:
+                item = next(stream, None)
+                if item is None:
+                    return
                 await work(item)
-            except KaceError as error:
+            except (KaceError, OSError) as error:
                 errors.append(error)
 
     async with asyncio.TaskGroup() as workers:
