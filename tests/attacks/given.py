@@ -13,8 +13,8 @@ from kace.learning.calibrate import epochs_of, read_learned, thresholds_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
 from kace.models.cache import CallRecord, CallStore, Replay
-from kace.report.export import export
 from kace.report.inbox import Inbox
+from kace.report.pages import export
 from kace.report.workspace import Workspace
 from kace.runs.run import Run
 from kace.runs.table import Table

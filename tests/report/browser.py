@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kace.report.export import Exported, export
-from kace.report.server import Bind, Closing, create_app, listening, serve
+from kace.report.pages import export
+from kace.report.server import Bind, create_app, listening, serve
 from kace.report.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def site(workspace: Workspace) -> Iterator[str]:
         stop = asyncio.Event()
         loops.append((asyncio.get_running_loop(), stop))
         with listening(Bind(port=0)) as port:
-            await serve(create_app(workspace), port, ready=said, closing=Closing(grace=0.1, stop=stop))
+            await serve(create_app(workspace), port, ready=said, grace=0.1, stop=stop)
 
     def said(url: str) -> None:
         address.append(url)
@@ -106,7 +106,7 @@ def site(workspace: Workspace) -> Iterator[str]:
         thread.join()
 
 
-def written(workspace: Workspace, folder: Path) -> Exported:
+def written(workspace: Workspace, folder: Path) -> list[str]:
     """The workspace as files, made beside the browser, which has this thread's event loop."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(export, workspace, folder).result()

@@ -7,7 +7,7 @@ import contextlib
 import socket
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from kace.report.server import Bind, Closing, Guard, Hosts, listening, serve
+from kace.report.server import Bind, Guard, listening, serve
 
 TOKEN = "token-0123456789"
 
@@ -53,13 +53,13 @@ class Site:
         self,
         *,
         token: str | None = None,
-        closing: Closing | None = None,
-        also: tuple[str, ...] = (),
+        grace: float = 1.0,
+        expire: Callable[[], None] = lambda: None,
         **rules: Any,
     ) -> None:
-        self.guard = Guard(sample_app(), hosts=Hosts.of("127.0.0.1", also), token=token, **rules)
+        self.guard = Guard(sample_app(), token=token, **rules)
         self._bind = Bind(token=token)
-        self._closing = closing or Closing(grace=1.0)
+        self._closing: dict[str, Any] = {"grace": grace, "expire": expire}
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.port = 0
@@ -88,7 +88,7 @@ class Site:
             self._ready.set()
 
         with listening(self._bind) as port:
-            await serve(self.guard, port, ready=ready, closing=replace(self._closing, stop=self._stop))
+            await serve(self.guard, port, ready=ready, stop=self._stop, **self._closing)
 
     def raw(self, *pieces: bytes, seconds: float = 600) -> bytes:
         """Everything the server says until it hangs up; pieces are sent with a pause between them."""

@@ -11,7 +11,6 @@ from urllib.parse import quote
 import pytest
 
 from kace.report import pages
-from kace.report.export import Exported
 from kace.report.render import file_name
 from kace.report.workspace import Workspace
 from tests.recorded import recorded
@@ -47,7 +46,7 @@ def served(hostile: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def files(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def files(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Every page that the folder has, as files."""
     workspace = Workspace([hostile])
     done = written(workspace, tmp_path_factory.mktemp("files") / "export")

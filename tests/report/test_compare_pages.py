@@ -9,8 +9,7 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
-from kace.report.export import export
-from kace.report.pages import page_at
+from kace.report.pages import export, page_at
 from kace.report.render import Links, document, file_name, path_of
 from kace.report.workspace import Workspace
 from kace.runs.compare import compare

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from kace.models import exchange
-from kace.report.export import export
 from kace.report.inbox import MAX_REPLY, Inbox, ReplyTaken
+from kace.report.pages import export
 from kace.report.render import NotHere, file_name, path_of
 from kace.report.workspace import Workspace
 from tests.report.browser import chromium, chromium_missing, site, watched

@@ -12,7 +12,7 @@ from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Status, lift_o
 from kace.cards.store import TreeStore
 from kace.cards.tree import Add, Domain
 from kace.ladder.retrieve import estimate
-from kace.report.export import export
+from kace.report.pages import export
 from kace.report.render import band, path_of, short
 from kace.report.trees import IN_A_FILE, PER_PAGE, cells_of
 from kace.report.workspace import Workspace

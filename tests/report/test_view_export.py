@@ -11,7 +11,7 @@ import pytest
 from kace.errors import KaceError, UsageError
 from kace.report import export as export_module
 from kace.report import pages as pages_module
-from kace.report.export import LIST, export
+from kace.report.pages import LIST, export
 from kace.report.render import FILE_POLICY, LEFT_OUT, assets, file_name
 from kace.report.workspace import Workspace
 from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree

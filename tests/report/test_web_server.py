@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kace.errors import UsageError
-from kace.report.server import Bind, Closing, listening
+from kace.report.server import Bind, listening
 from tests.report.sample_site import Site
 
 SCRIPT = Path(__file__).with_name("sample_site_script.py")
@@ -47,22 +47,10 @@ def test_this_machine_needs_none(host: str):
         assert port.url.startswith(f"http://{host}:")
 
 
-@pytest.mark.parametrize("token", ["", "two words", "ü-0123456789", "line\nbreak"])
-def test_a_key_that_no_client_could_send_is_refused(token: str):
-    with pytest.raises(UsageError, match="characters that no key has"):
-        Bind(token=token)
-
-
-@pytest.mark.parametrize("port", [-1, 65_536])
-def test_a_port_is_a_port(port: int):
-    with pytest.raises(UsageError, match="is no port"):
-        Bind(port=port)
-
-
 def test_a_port_in_use_is_said_with_the_fix():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"port {number} on 127.0.0.1 is in use") as refused:
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{number} ") as refused:
             with listening(Bind(port=number)):
                 pass
     assert "--port 0" in refused.value.fix
@@ -86,7 +74,7 @@ def test_nobody_is_answered_before_the_server_is_ready():
 
 def test_a_request_under_way_is_finished_and_new_ones_are_not_taken():
     said: list[bytes] = []
-    with Site(closing=Closing(grace=5.0)) as site:
+    with Site(grace=5.0) as site:
         asking = threading.Thread(target=lambda: said.append(site.ask("/slow?seconds=0.8").body))
         asking.start()
         time.sleep(0.3)
@@ -100,7 +88,7 @@ def test_a_request_under_way_is_finished_and_new_ones_are_not_taken():
 
 def test_when_the_grace_is_over_the_application_is_told_and_the_rest_is_ended():
     told: list[float] = []
-    with Site(closing=Closing(grace=0.3, expire=lambda: told.append(time.monotonic()))) as site:
+    with Site(grace=0.3, expire=lambda: told.append(time.monotonic())) as site:
         asking = threading.Thread(target=lambda: site.ask("/slow?seconds=3000"))
         asking.start()
         time.sleep(0.3)
@@ -110,7 +98,7 @@ def test_when_the_grace_is_over_the_application_is_told_and_the_rest_is_ended():
 
 
 def test_idle_connections_do_not_keep_a_server_open():
-    with Site(closing=Closing(grace=3000.0)) as site:
+    with Site(grace=3000.0) as site:
         idle = socket.create_connection(("127.0.0.1", site.port))
         kept = socket.create_connection(("127.0.0.1", site.port))
         kept.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n\r\n".encode())

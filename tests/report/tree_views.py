@@ -15,8 +15,7 @@ from kace.cards.card import Card, Provenance, Status
 from kace.cards.store import TreeState, state_text
 from kace.cards.tree import EpistemicTree
 from kace.files import write_atomic
-from kace.report.export import paths_of
-from kace.report.pages import page_at
+from kace.report.pages import page_at, paths_of
 from kace.report.render import Links, document
 from kace.report.server import create_app
 from kace.report.workspace import Workspace

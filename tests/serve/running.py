@@ -8,7 +8,6 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
-from kace.report.server import Bind, Closing, listening
+from kace.report.server import Bind, listening
 from kace.serve.app import RequestLimits, ServerOptions, run
 
 T = TypeVar("T")
@@ -60,7 +59,7 @@ class Running:
         named = model if isinstance(model, str) else "scripted/watched"
         config = load_config({"model": named, "max_connections": 500, **settings}, env={"HOME": "/nonexistent"})
         doors = {"key": key, "record": record}
-        self._options = ServerOptions(config, tree, limits or RequestLimits(), closing=Closing(grace), **doors)
+        self._options = ServerOptions(config, tree, limits or RequestLimits(), grace=grace, **doors)
         self._model = None if isinstance(model, str) else model
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -109,14 +108,14 @@ class Running:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        options = replace(self._options, closing=replace(self._options.closing, stop=self._stop))
 
         def ready(url: str) -> None:
             self.url = url
             self._ready.set()
 
+        options = self._options
         with listening(Bind(token=options.key)) as port:
-            await run(options, port, ready=ready, model=self._model)
+            await run(options, port, ready=ready, model=self._model, stop=self._stop)
 
 
 def read_figures(text: str) -> dict[str, float]:

@@ -151,8 +151,7 @@ def compare_systems(
     finish_trial(Trial("tiered", held_out, config, 1), without)
     note(f"kace: kace: the same {size} problems")
     finish_trial(Trial("kace", held_out, config, 1, tree), using, [without])
-    tables = open_tables([without, using])
-    found = evaluation_of(tables, tree=tree, prices=config.prices)
+    found = evaluation_of(open_tables([without, using]), prices=config.prices)
     write_atomic(out / "report.html", page(found))
     yield ""
     yield from comparison_lines(found)

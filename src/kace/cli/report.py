@@ -1,17 +1,14 @@
-"""`kace report`: recorded runs compared, as text, as a page, as Markdown, and as plots."""
+"""`kace report`: recorded runs compared, as text, as a page, and as plots."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
-from kace.cards.store import open_tree
 from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import (
     aligned,
@@ -26,7 +23,6 @@ from kace.report.evaluation import (
     evaluation_json,
     evaluation_of,
     lead,
-    markdown,
     page,
     plots_of,
 )
@@ -46,21 +42,14 @@ HEAD = (
     "95 % interval",
 )
 LISTED = 12  # problems named in a line; the rest are counted
-FILES = {"html": "index.html", "md": "report.md"}
 
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *FILES]),
-    help="text, or files: html, a page; md, Markdown (default: text).",
-)
-@click.option(
     "--out",
     type=PATH,
-    help="Write the page, or Markdown, into this folder (default: report).",
+    help="Write a page, index.html, into this folder.",
 )
 @click.option("--plots", type=PATH, help="Also write every plot here, as SVG.")
 @click.option(
@@ -73,9 +62,6 @@ FILES = {"html": "index.html", "md": "report.md"}
     "problems.jsonl; by default family if every solve has one, else problem.",
 )
 @click.option(
-    "--tree", type=PATH, help="The tree whose cards' measured lift to show."
-)
-@click.option(
     "--merge",
     type=PATH,
     metavar="RUN",
@@ -85,36 +71,33 @@ FILES = {"html": "index.html", "md": "report.md"}
 def command(
     options: Options,
     runs: Sequence[Path],
-    form: str | None,
     out: Path | None,
     plots: Path | None,
     base: str | None,
     cluster: str | None,
-    tree: Path | None,
     merge: Path | None,
 ) -> None:
-    """Compare runs: a table, an HTML page or Markdown.
+    """Compare runs: a table, or an HTML page.
 
     RUN are folders that kace eval wrote. kace report RUN RUN prints a table, with --out
     DIR it writes a page. Differences come with intervals and p values.
     """
-    form = form or ("text" if out is None else "html")
-    cards = None if tree is None else open_tree(tree)
     config = options.config()
     if merge is not None:
         runs = _merge(runs, merge)
     found = evaluation_of(
         open_tables(runs),
         base=base,
-        tree=cards,
         prices=config.prices,
         cluster=cluster,
     )
-    drawn = _write_plots(found, plots) if plots else {}
-    if options.as_json or form == "text":
+    if plots:
+        _write_plots(found, plots)
+    if options.as_json or out is None:
         options.show(_record(found), comparison_lines(found))
-    if form != "text":
-        _write_report(found, (out or Path("report")) / FILES[form], drawn)
+    if out is not None:
+        write_atomic(out / "index.html", page(found))
+        note(f"report       {out / 'index.html'}")
         note(lead(found))
     for warning in found.warnings:
         note(f"note         {warning}")
@@ -167,7 +150,7 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
         f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
     )
     ours = (
-        _ascii(f"{arm.name} ({arm.note})" if arm.note else arm.name),
+        _ascii(arm.name),
         f"{arm.problems:,}{seeds}",
         "" if arm.accuracy is None else f"{arm.accuracy:.1%}",
         interval,
@@ -210,25 +193,9 @@ def _ascii(text: str, limit: int | None = None) -> str:
     return plain(text, limit).replace("\N{MINUS SIGN}", "-")
 
 
-def _write_plots(found: Evaluation, folder: Path) -> dict[str, Path]:
-    """Write every plot as a file; return the files by the plots' titles."""
-    written = {}
-    for plot in plots_of(found).values():
-        path = folder / f"{plot.name}.svg"
-        write_atomic(path, svg(plot.draw(PRINT)))
-        written[plot.title] = path
-    note(f"plots        {folder}: {len(written)} as SVG")
-    return written
-
-
-def _write_report(
-    found: Evaluation, place: Path, drawn: dict[str, Path]
-) -> None:
-    links = {}
-    for title, path in drawn.items():
-        links[title] = quote(
-            Path(os.path.relpath(path, place.parent)).as_posix()
-        )
-    is_markdown = place.suffix == ".md"
-    write_atomic(place, markdown(found, links) if is_markdown else page(found))
-    note(f"report       {place}")
+def _write_plots(found: Evaluation, folder: Path) -> None:
+    """Write every plot as a file."""
+    plots = plots_of(found)
+    for plot in plots.values():
+        write_atomic(folder / f"{plot.name}.svg", svg(plot.draw(PRINT)))
+    note(f"plots        {folder}: {len(plots)} as SVG")

@@ -17,7 +17,7 @@ from kace.cli.terminal import note, run_async
 from kace.config import tree_path
 from kace.errors import UsageError
 from kace.files import write_atomic
-from kace.report.server import Bind, Closing, Hosts, listening
+from kace.report.server import Bind, listening
 from kace.report.workspace import Workspace
 
 SKILL = Path(__file__).with_name("SKILL.md")
@@ -31,11 +31,6 @@ SKILL = Path(__file__).with_name("SKILL.md")
     help="The address to listen on; one that is not loopback needs a key.",
 )
 @click.option("--port", default=8123, help="The port; 0 picks a free one.")
-@click.option(
-    "--allow-host",
-    multiple=True,
-    help="A further name of this server that clients use; may be repeated.",
-)
 @click.option(
     "--record",
     type=PATH,
@@ -56,7 +51,6 @@ def command(
     options: Options,
     host: str,
     port: int,
-    allow_host: tuple[str, ...],
     record: Path | None,
     max_seconds: float | None,
     grace: float,
@@ -87,10 +81,9 @@ def command(
             config,
             open_tree(config.tree) if config.tree else None,
             limits,
-            hosts=Hosts.of(host, list(allow_host)),
             key=key,
             record=record,
-            closing=Closing(grace),
+            grace=grace,
         )
 
         def print_address(url: str) -> None:
@@ -174,10 +167,10 @@ def view(
     if export is None:
         _serve_pages(workspace, port, browser=not no_browser)
         return
-    from kace.report.export import export as write_pages
+    from kace.report.pages import export as write_pages
 
-    done = write_pages(workspace, export, on_progress=note)
-    note(f"export       {done.index} ({len(done.paths):,} pages)")
+    written = write_pages(workspace, export)
+    note(f"export       {export / 'index.html'} ({len(written):,} pages)")
 
 
 def _report_progress(done: int, size: int) -> None:

@@ -25,7 +25,8 @@ from kace.words import counted, points
 NARROW = 500.0  # below this width, names stand above their marks
 MARGIN = 10.0  # around the picture in a file
 PANEL_GAP = 26.0
-PANEL_WIDTHS = (236.0, 460.0)  # the least and the most of a panel of exits
+PANEL = 300.0  # least width of a panel of exits
+LEGEND = 130.0  # width of an entry of its legend
 HEADING = 26.0  # above the first row of a group
 NAME_LINE = 14.5  # distance between the names beside a plane
 PLANE_TOP = 14.0
@@ -148,7 +149,7 @@ def _macros() -> Any:
         lstrip_blocks=True,
     )
     made.filters["px"] = lambda value: f"{round(value, 2):g}"
-    made.filters["seen"] = seen
+    made.filters |= {"seen": seen, "points": points}
     made.globals |= {
         "breadth": breadth,
         "counted": counted,
@@ -186,6 +187,10 @@ class Scale(NamedTuple):
         share = (value - self.low) / (self.high - self.low)
         return min(1.0, max(0.0, share))
 
+    def at(self, value: float, start: float, end: float) -> float:
+        """Return where a value lies from the start to the end of an axis."""
+        return start + self.share(value) * (end - start)
+
     def across(self, value: float) -> str:
         """Return where a value lies from left to right, in percent."""
         return f"{100 * self.share(value):.2f}%"
@@ -200,67 +205,48 @@ class Scale(NamedTuple):
 
 def scale_over(low: float, high: float, *, about: int = 5) -> Scale:
     """Return a scale between round values with about so many labels."""
-    if high - low < 1e-6 * max(1.0, abs(low), abs(high)):
-        low -= 0.05 * max(1.0, abs(low))
-        high += 0.05 * max(1.0, abs(high))
-    span = high - low
-    size = 10.0 ** math.floor(math.log10(span / about))
-    # No 2.5: labels are rounded to whole figures, and every other one would be false.
-    step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= about)
+    if high - low < 1e-6 * max(1.0, abs(high)):
+        low -= 0.05
+        high += 0.05
+    step = _round_step((high - low) / about)
     bottom = math.floor(low / step + 1e-9) * step
     top = math.ceil(high / step - 1e-9) * step
-    return Scale(bottom, top if top > bottom else bottom + step, step)
+    return Scale(bottom, top, step)
+
+
+def _round_step(least: float) -> float:
+    """Return the next of 1, 2, 5 times a power of ten."""
+    size = 10.0 ** math.floor(math.log10(least))
+    # No 2.5: labels are rounded to whole figures, and every other one would be false.
+    return next(size * n for n in (1, 2, 5, 10) if size * n >= least)
+
+
+def scale_around_zero(
+    intervals: Iterable[tuple[float, float, float]], *, about: int = 5
+) -> Scale:
+    """Return one scale for values with intervals that stand together.
+
+    It holds zero and follows the values: an interval far wider than any is cut.
+    """
+    reach = 0.1
+    low = -0.01
+    high = 0.01
+    for value, start, end in intervals:
+        reach = max(reach, 2.2 * abs(value))
+        low = min(low, start)
+        high = max(high, end)
+    low = max(-reach, low)
+    high = min(reach, high)
+    margin = 0.03 * (high - low)
+    step = _round_step((high - low) / about)
+    return Scale(low - margin, high + margin, step)
 
 
 def lift_scale(lifts: Iterable[LiftMark]) -> Scale:
-    """Return one scale for lifts that stand together.
-
-    It follows the effects, so an interval far wider than any of them is cut.
-    """
-    ends = 0.0
-    effects = 0.0
-    for lift in lifts:
-        ends = max(ends, abs(lift.low), abs(lift.high))
-        effects = max(effects, abs(lift.effect))
-    widest = max(0.02, min(ends or 0.1, max(0.1, 2.5 * effects), 1.0))
-    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
-    step = next(step for step in steps if widest / step <= 4.5)
-    return Scale(-widest * 1.04, widest * 1.04, step)
-
-
-def _around_zero(rows: Sequence[ForestRow], ticks: int) -> Scale:
-    """Return a scale that holds zero and cuts intervals far wider than any value."""
-    reach = 0.2
-    low = 0.0
-    high = 0.0
-    for row in rows:
-        reach = max(reach, 2.2 * abs(row.value))
-        low = min(low, row.low)
-        high = max(high, row.high)
-    low = max(-reach, low)
-    high = min(reach, high)
-    margin = 0.03 * (high - low or 0.1)
-    return Scale(
-        low - margin, high + margin, scale_over(low, high, about=ticks).step
-    )
-
-
-def _widest(rows: Sequence[ForestRow | Spot], size: float) -> float:
-    """Return the width of the longest name."""
-    widest = 0.0
-    for row in rows:
-        widest = max(widest, breadth(row.name, size, bold=True))
-    return widest
-
-
-def _ends(rows: Sequence[ForestRow | Spot]) -> tuple[float, float]:
-    """Return the lowest and the highest end of all intervals."""
-    low = rows[0].low
-    high = rows[0].high
-    for row in rows:
-        low = min(low, row.low)
-        high = max(high, row.high)
-    return low, high
+    """Return one scale for the lifts of a list of cards, zero in its middle."""
+    found = scale_around_zero(lifts, about=4)
+    reach = max(-found.low, found.high)
+    return Scale(-reach, reach, _round_step(reach / 4))
 
 
 def forest(
@@ -279,12 +265,15 @@ def forest(
     left = 10.0
     right = width - 12
     if not narrow:
-        left = min(_widest(rows, 12.0) + 22, width * 0.4)
+        names = [breadth(row.name, 12.0, bold=True) for row in rows]
+        left = min(max(names) + 22, width * 0.4)
         right = width - 172
     ticks = min(8, max(3, int((right - left) / 44)))
-    scale = scale_over(*_ends(rows), about=ticks)
     if change:
-        scale = _around_zero(rows, ticks)
+        intervals = [(row.value, row.low, row.high) for row in rows]
+        scale = scale_around_zero(intervals, about=ticks)
+    else:
+        scale = scale_over(*_ends(rows), about=ticks)
     step = 40.0 if narrow else 27.0
     if any(row.about for row in rows):
         step += 14
@@ -308,44 +297,35 @@ def forest(
         bottom=top,
         left=left,
         right=right,
-        at=lambda value: left + scale.share(value) * (right - left),
         words=points if change else "{:.1%}".format,
-        tick_words=lambda value: (
-            points(value, 0 if scale.step >= 0.01 else 1)
-            if change
-            else f"{value:.0%}"
-        ),
     )
     return Picture(title, width, top + 40, marks)
+
+
+def _ends(rows: Sequence[ForestRow | Spot]) -> tuple[float, float]:
+    """Return the lowest and the highest end of all intervals."""
+    low = min(row.low for row in rows)
+    high = max(row.high for row in rows)
+    return low, high
 
 
 def exit_bars(
     title: str, panels: Sequence[tuple[str, Sequence[ExitRow]]], width: float
 ) -> Picture:
     """Draw where solves leave the ladder: a stacked bar per bucket, a panel per arm."""
-    least, most = PANEL_WIDTHS
-    fit = int((width + PANEL_GAP) // (least + PANEL_GAP))
-    lines = math.ceil(len(panels) / max(1, min(len(panels), 3, fit)))
-    columns = math.ceil(len(panels) / lines)
-    wide = min(most, (width - PANEL_GAP * (columns - 1)) / columns)
-    legend = []
-    x = 0.0
-    top = 4.0
-    for paint, name in zip(EXIT_PAINTS, EXIT_NAMES.values(), strict=True):
-        needed = 17 + breadth(name, 11)
-        if x and x + needed > width:
-            x = 0.0
-            top += 19
-        legend.append((x, top, paint, name))
-        x += needed + 16
+    columns = min(len(panels), max(1, int(width // PANEL)))
+    wide = (width - PANEL_GAP * (columns - 1)) / columns
+    in_a_line = int(width // LEGEND)
+    top = 19.0 * math.ceil(len(EXIT_NAMES) / in_a_line) + 10
     height = 24 + 23.0 * max(len(rows) for _, rows in panels)
     placed = []
     for number, (name, rows) in enumerate(panels):
         line, column = divmod(number, columns)
-        y = top + 28.8 + line * (height + 0.7 * PANEL_GAP)
+        y = top + line * (height + 0.7 * PANEL_GAP)
         placed.append((column * (wide + PANEL_GAP), y, name, rows))
     bottom = placed[-1][1] + height + 4
-    return Picture(title, width, bottom, _macros().exits(legend, placed, wide))
+    marks = _macros().exits(placed, wide, in_a_line, LEGEND)
+    return Picture(title, width, bottom, marks)
 
 
 def front(spots: Sequence[Spot]) -> list[Spot]:
@@ -359,50 +339,35 @@ def front(spots: Sequence[Spot]) -> list[Spot]:
 
 def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
     """Draw systems by calls and accuracy, and the line through the unbeaten ones."""
-    calls = sorted(spot.calls for spot in spots)
-    margin = max(0.06 * (calls[-1] - calls[0]), 0.1)
-    start = 0.0 if calls[0] < 0.5 * calls[-1] else calls[0] - margin
-    right = width - PANEL_GAP - min(_widest(spots, 11.5), 0.36 * width)
-    height = max(
-        360.0 if width > NARROW else 320.0, NAME_LINE * len(spots) + 100
-    )
+    names = [breadth(spot.name, 11.5, bold=True) for spot in spots]
+    right = width - PANEL_GAP - min(max(names), 0.36 * width)
+    height = max(340.0, NAME_LINE * len(spots) + 100)
     bottom = height - PLANE_FOOT
-    about = max(2, int((right - PLANE_LEFT) / 70))
-    across = scale_over(start, calls[-1] + margin, about=about)
-    low, high = _ends(spots)
-    up = scale_over(max(0.0, low), min(1.0, high), about=7)
-
-    def y(accuracy: float) -> float:
-        return bottom - up.share(accuracy) * (bottom - PLANE_TOP)
-
+    most = max(spot.calls for spot in spots)
+    across = scale_over(0.0, most * 1.06, about=int((right - PLANE_LEFT) / 70))
+    up = scale_over(*_ends(spots), about=7)
     best = front(spots)
     ordered = sorted(spots, key=lambda spot: (-spot.accuracy, -spot.calls))
-    heights = _name_heights([y(spot.accuracy) for spot in ordered], bottom)
+    # Names stand beside the plane in the order of the marks, none over another.
+    named = []
+    free = PLANE_TOP
+    for left, spot in zip(range(len(spots), 0, -1), ordered, strict=True):
+        own = up.at(spot.accuracy, bottom, PLANE_TOP)
+        last = bottom - NAME_LINE * (left - 1)  # room for those below
+        height_of_name = min(max(own, free), last)
+        named.append((spot, height_of_name))
+        free = height_of_name + NAME_LINE
     marks = _macros().plane(
         sorted(spots, key=best.__contains__),
         best,
-        zip(ordered, heights, strict=True),
+        named,
         across=across,
         up=up,
-        x=lambda calls: PLANE_LEFT + across.share(calls) * (right - PLANE_LEFT),
-        y=y,
         left=PLANE_LEFT,
+        top=PLANE_TOP,
         right=right,
         bottom=bottom,
         names=right + PANEL_GAP,
         width=width,
     )
     return Picture(title, width, height, marks)
-
-
-def _name_heights(wanted: Sequence[float], bottom: float) -> list[float]:
-    """Return heights near those wanted, from the top down, so that no names overlap."""
-    heights: list[float] = []
-    for height in wanted:
-        above = heights[-1] + NAME_LINE if heights else PLANE_TOP
-        heights.append(max(height, above))
-    lowest = bottom
-    for place in reversed(range(len(heights))):
-        heights[place] = min(heights[place], lowest)
-        lowest = heights[place] - NAME_LINE
-    return heights

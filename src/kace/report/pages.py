@@ -1,4 +1,4 @@
-"""The pages of the viewer: which page a path leads to, and those of runs.
+"""The pages of the viewer: which page a path leads to, those of runs, and the export.
 
 A page is a pure function of a request: it reads tables and trees, and returns the
 values that a template writes.
@@ -6,64 +6,63 @@ values that a template writes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
-from kace.config import Price
-from kace.errors import KaceError, redact
-from kace.files import read_plain
+from kace.config import Price, load_config
+from kace.errors import KaceError, UsageError, redact
+from kace.files import inside, write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
-from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath, TierName
+from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath
 from kace.report import inbox, trees
+from kace.report.charts import EXIT_NAMES
 from kace.report.evaluation import (
     OWN,
-    Plot,
     evaluation_of,
     exits_plot,
+    lead,
     plots_of,
-    tradeoff_plot,
 )
 from kace.report.inbox import Inbox
 from kace.report.render import (
     HOME,
+    LEFT_OUT,
     Crumb,
     Links,
     NotHere,
     Page,
     PageRequest,
+    assets,
+    document,
+    error_page,
+    file_name,
+    path_of,
     slice_of,
 )
 from kace.report.workspace import KINDS, Item, Workspace
 from kace.runs.compare import p_text
-from kace.runs.manifest import Manifest
 from kace.runs.metrics import Metrics
 from kace.runs.stats import wilson
-from kace.runs.table import VIEWS, SolveFilter, Table
+from kace.runs.table import VIEWS, SolveFilter
 from kace.words import counted
 
-FEW = 12  # items from which on there is a field to find one
-LISTED = 1_000  # runs on the first page
 SMALL_RUN = 32_000_000  # bytes up to which a run is read for the first page
 REFRESH = 5.0
 PER_PAGE = 100
 IN_FILES = 300  # solves of a run that an export has pages for
+CARDS_IN_FILES = 5_000  # cards of a tree that an export has pages for
 RELATED = 6  # other runs that a page offers
-BESIDE = 7  # runs in one chart
 GROUPS = 12  # cards that broke problems
-CHANGED = 60  # gained or lost problems that a comparison names
-HALF = 560.0  # width of a chart beside another
-MAX_VALUE = 200  # characters of a setting
-FIRST_DOWN = (
-    "calls",
-    "tokens",
-    "cards",
-    "seconds",
-)  # largest first on the first click
+MAX_WORDS = 200  # characters of a search
+FIRST_DOWN = ("calls", "tokens", "cards", "seconds")
+"""Columns that are sorted largest first on the first click."""
 HEADS = {
     "problem": "Problem",
     "seed": "Seed",
@@ -81,23 +80,12 @@ ABOUT = {
     "learner": "What kace learn proposed, tried and kept.",
     "inbox": "Requests to a teacher. The reply is written here, in the page.",
 }
-FIGURES = (
-    ("Solver calls per problem", "by the paper's count", "paper_calls", 2),
-    ("Calls really made", "per problem", "real_calls", 2),
-    ("Calls to route a problem", "", "classifier_calls", 2),
-    ("Input tokens", "per problem", "input", 0),
-    ("of it cached", "", "cached", 0),
-    ("Output tokens", "per problem", "output", 0),
-    (
-        "Active tokens",
-        "of learned text in the fullest prompt",
-        "card_tokens",
-        0,
-    ),
-    ("Seconds", "per solve, waiting included", "seconds", 1),
-    ("Lost calls", "solves that lost a call to the provider", "failed", 0),
+CAPS = (
+    f"An export holds the pages of at most {IN_FILES:,} solves of a run and"
+    f" {CARDS_IN_FILES:,} cards of a tree, and nothing that depends on a search or a"
+    " filter. To see everything, open the original with: kace view"
 )
-"""The rows of a comparison: name, small print, field of `Metrics`, digits."""
+MARK = "kace-view.txt"  # lies in a folder that an export wrote
 View = Callable[[PageRequest], Page]
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
@@ -107,51 +95,42 @@ FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 def page_at(
     workspace: Workspace,
-    path: Sequence[str],
+    path: str,
     query: Mapping[str, str] | None = None,
     link: Links | None = None,
 ) -> Page:
-    """Return the page at a path, given in parts; `NotHere` if there is none."""
+    """Return the page at a path; `NotHere` if there is none."""
     view, parts = find_view(path)
     return view(PageRequest(workspace, link or Links(), parts, query or {}))
 
 
-def find_view(path: Sequence[str]) -> tuple[View, dict[str, str]]:
-    """Return what makes the page at a path, and the parts of the path that it names."""
+def find_view(path: str) -> tuple[View, dict[str, str]]:
+    """Return what makes the page at a path, and the parts of the path that it names.
+
+    A part is decoded once: an encoded slash stays inside it.
+    """
     for pattern, view in ROUTES.items():
-        parts = _match(pattern, path)
-        if parts is not None:
-            return view, parts
+        named = re.sub(r"{(\w+)}", r"(?P<\1>[^/]{1,1200})", pattern)
+        found = re.fullmatch(named, path)
+        if found:
+            parts = {}
+            for name, part in found.groupdict().items():
+                parts[name] = unquote(part)
+            if "".join(parts.values()).isprintable():
+                return view, parts
     raise NotHere("there is no such page")
-
-
-def _match(pattern: str, path: Sequence[str]) -> dict[str, str] | None:
-    """Return the parts of a path that a pattern names; `None` if it does not fit."""
-    names = pattern.strip("/").split("/") if pattern != "/" else []
-    if len(names) != len(path):
-        return None
-    found = {}
-    for name, part in zip(names, path, strict=True):
-        if name.startswith("{"):
-            found[name.strip("{}")] = part
-        elif name != part:
-            return None
-    return found
 
 
 def nav(
     workspace: Workspace, path: str, link: Links | None = None
 ) -> list[tuple[str, str, str]]:
-    """Return the links of the bar: a single item's page, or its kind's list."""
+    """Return the links of the bar, and which of them is current."""
     link = link or Links()
     found = [("Home", link(), "page" if path == "/" else "")]
     for kind, title in KINDS.items():
-        items = workspace.items(kind)
-        page = f"/{kind}/{items[0].name}" if len(items) == 1 else ""
-        address = link(kind, items[0].name) if page else f"{link()}#{kind}"
-        here = "true" if path.startswith(f"/{kind}/") else ""
-        if items:
-            found.append((title, address, "page" if path == page else here))
+        if workspace.items(kind):
+            here = "true" if path.startswith(f"/{kind}/") else ""
+            found.append((title, f"{link()}#{kind}", here))
     return found
 
 
@@ -162,118 +141,69 @@ class Summary(NamedTuple):
     """An item in a line: what it is of, what it holds, when it last changed."""
 
     item: Item
-    about: Sequence[str] = ()
-    holds: Sequence[str] = ()
+    holds: str = ""
     changed: float | None = None
     badge: tuple[str, str] | None = None
+    about: str = ""
     metrics: Metrics | None = None
 
 
 def home_page(request: PageRequest) -> Page:
-    """Show everything that is open, or what matches a search."""
-    wanted = request.query.get("q", "").strip()[:100]
-    learners = {}
-    for item in request.workspace.items("learner"):
-        learners[item.path / "learn"] = item.name
-    total = 0
-    shown = dict.fromkeys(KINDS, 0)
-    summaries: dict[str, list[Summary]] = {kind: [] for kind in KINDS}
-    groups: dict[str, list[Summary]] = {"": []}
+    """Show everything that is open; runs of a learner are on its own page."""
+    summaries: dict[str, list[Summary]] = {}
     for kind in KINDS:
         for item in request.workspace.items(kind):
-            total += 1
-            if wanted.lower() not in item.name.lower():
-                continue
-            shown[kind] += 1
-            if kind != "run":
-                summaries[kind].append(summarize(request, item))
-            elif shown[kind] <= LISTED:
-                maker = learners.get(item.path.parent, "")
-                groups.setdefault(maker, []).append(summarize(request, item))
-    values = {
-        "wanted": wanted,
-        "searchable": not request.static and (wanted or total >= FEW),
-        "heads": KINDS,
-        "about": ABOUT,
-        "shown": shown,
-        "summaries": summaries,
-        "groups": groups,
-    }
+            if kind != "run" or item.path.parent.name != "learn":
+                found = Summary(item, "cannot be read")
+                with suppress(OSError, ValueError, KaceError):
+                    found = summarize(request.workspace, item)
+                summaries.setdefault(kind, []).append(found)
+    values = {"heads": KINDS, "about": ABOUT, "summaries": summaries}
     return Page("home.html", "What is open", values, (), REFRESH)
 
 
-def summarize(request: PageRequest, item: Item) -> Summary:
-    """Return what is known of an item. A damaged one says more on its own page."""
-    makers = {"tree": _tree, "run": _run, "learner": _learner, "inbox": _inbox}
-    try:
-        return makers[item.kind](request.workspace, item)
-    except (OSError, ValueError, KaceError):
-        return Summary(item, ["cannot be read"])
-
-
-def _tree(workspace: Workspace, item: Item) -> Summary:
-    opened = workspace.tree(item.name)
-    domains = counted(len(opened.tree.domains), "domain")
-    holds = [counted(len(opened.tree), "card"), domains]
-    file = item.path / "cards.jsonl" if opened.journal else item.path
-    badge = ("frozen", "info") if opened.frozen else None
-    return Summary(item, (), holds, file.stat().st_mtime, badge)
-
-
-def _run(workspace: Workspace, item: Item) -> Summary:
-    manifest = workspace.manifest(item.name)
-    words = (manifest.system, manifest.model, manifest.data)
-    about = [word[:80] for word in words if word not in ("", item.name)]
+def summarize(workspace: Workspace, item: Item) -> Summary:
+    """Return what is known of an item. A run too large to read at once is not read."""
+    changed = item.path.stat().st_mtime
+    if item.kind == "tree":
+        tree = workspace.tree(item.name)
+        size = counted(len(tree.tree), "card")
+        return Summary(item, size, changed, tree.frozen and ("frozen", "info"))
+    if item.kind == "inbox":
+        waiting = [
+            one for one in Inbox(item.path).entries() if not one.answered
+        ]
+        holds = f"{counted(len(waiting), 'request')} waiting"
+        badge = ("waiting", "warn") if waiting else None
+        return Summary(item, holds, changed, badge)
     trace = item.path / "traces.jsonl"
-    if not trace.exists():
-        return Summary(item, about)
-    told = Summary(item, about, ["open it to count"], trace.stat().st_mtime)
+    if item.kind == "learner" or not trace.exists():
+        return Summary(item, changed=changed)
+    manifest = workspace.manifest(item.name)
+    about = f"{manifest.system[:80]} · {manifest.model[:80]}"
     if trace.stat().st_size > SMALL_RUN:
-        return told
+        return Summary(item, "open it to count", changed, about=about)
     table = workspace.table(item.name)
-    solves = f"{len(table):,}"
+    solves = f"{len(table):,} solves"
     badge = None
     if table.missing:
-        solves = f"{solves} of {len(table) + table.missing:,}"
-        badge = (
-            ("going on", "good") if table.running else ("unfinished", "warn")
-        )
+        solves = f"{len(table):,} of {len(table) + table.missing:,} solves"
+        badge = ("unfinished", "warn")
     metrics = table.metrics() if len(table) else None
-    return told._replace(
-        holds=[f"{solves} solves"], badge=badge, metrics=metrics
-    )
-
-
-def _learner(workspace: Workspace, item: Item) -> Summary:
-    steps = read_plain(item.path / "learn" / "steps.jsonl").splitlines()
-    finished = bool(steps) and b'"what":"freeze"' in steps[-1]
-    badge = ("finished", "info") if finished else ("not finished", "warn")
-    changed = (item.path / "learn" / "steps.jsonl").stat().st_mtime
-    return Summary(item, (), [counted(len(steps), "step")], changed, badge)
-
-
-def _inbox(workspace: Workspace, item: Item) -> Summary:
-    entries = Inbox(item.path).entries()
-    waiting = sum(entry.answered is None for entry in entries)
-    changed = max(
-        (entry.answered or entry.asked for entry in entries), default=None
-    )
-    holds = [f"{waiting:,} waiting", f"{len(entries) - waiting:,} answered"]
-    return Summary(
-        item, (), holds, changed, ("waiting", "warn") if waiting else None
-    )
+    return Summary(item, solves, changed, badge, about, metrics)
 
 
 # A run
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Choice:
     """What of a run is listed, as an address says it."""
 
     where: SolveFilter
     sort: str
-    against: str  # the run that it is compared with, if asked for
-    base: str  # the run that it is compared with, asked for or not
+    base: str  # the run that it is compared with
+    against: str  # the same, where the address names it
 
     @property
     def filtered(self) -> bool:
@@ -296,20 +226,20 @@ class Choice(NamedTuple):
 
 
 def choice_of(request: PageRequest, run: str) -> Choice:
-    """Return what an address asks for; values that mean nothing are left out."""
-    related = request.workspace.related(run)
+    """Return what an address selects; values that mean nothing are left out."""
+    workspace = request.workspace
+    related = workspace.related(run)
     against = request.choice("against", related)
-    base = against or request.workspace.base_of(run)
-    sorts = [head for head in HEADS if head]
+    base = against or workspace.base_of(run)
+    sorts = [*HEADS, *(f"-{name}" for name in HEADS)]
     where = SolveFilter(
         right=request.choice("right", ("yes", "no", "failed")),
         exit=request.choice("exit", (*ExitPath, "none")),
         cards=request.choice("cards", ("shown", "abstained")),
         change=request.choice("change", ("gained", "lost")) if base else "",
-        text=" ".join(request.query.get("q", "")[:MAX_VALUE].split()),
+        text=request.query.get("q", "")[:MAX_WORDS],
     )
-    sort = request.choice("sort", [*sorts, *(f"-{name}" for name in sorts)])
-    return Choice(where, sort, against, base)
+    return Choice(where, request.choice("sort", sorts), base, against)
 
 
 def run_page(request: PageRequest) -> Page:
@@ -320,9 +250,8 @@ def run_page(request: PageRequest) -> Page:
     choice = choice_of(request, name)
     base = workspace.table(choice.base) if choice.base else None
     counts = table.counts()
-    price = known_prices().get(table.manifest.model)
-    metrics = table.metrics(price, base=base)
-    total = table.count(choice.where, base=base)
+    metrics = table.metrics(known_prices().get(table.manifest.model), base=base)
+    sorted_by = f"attempts of {choice.base}" if base else OWN
     shares = {}
     for column in ("exit", "domain", "family", "seed"):
         found = table.shares(column)
@@ -330,15 +259,29 @@ def run_page(request: PageRequest) -> Page:
             shares[column] = found
     views = []
     for words, count in table.views(base).items():
-        where = VIEWS[words]
-        query = Choice(
-            where, choice.sort, choice.base if where.change else "", ""
-        )
-        views.append((words, count, query.query()))
+        views.append((words, count, replace(choice, where=VIEWS[words])))
     broken = []
     if base is not None:
         broken = [use for use in table.cards(base=base) if use.broken]
         broken.sort(key=lambda use: use.gained - use.broken)
+    heads = dict(HEADS)
+    if len(counts.seeds) < 2:
+        del heads["seed"]
+
+    def rows(limit: int, offset: int) -> Sequence[object]:
+        return table.solves(
+            choice.where,
+            sort=choice.sort,
+            limit=limit,
+            offset=offset,
+            base=base,
+        )
+
+    def address(**changes: str) -> str:
+        query = choice.query(**changes)
+        return request.link("run", name, **query) + "#solves"
+
+    total = table.count(choice.where, base=base)
     values = {
         "table": table,
         "manifest": table.manifest,
@@ -346,35 +289,17 @@ def run_page(request: PageRequest) -> Page:
         "metrics": metrics,
         "tree": workspace.tree_of(name),
         "wilson": wilson,
-        "charts": _charts(request, metrics, choice.base),
+        "exits_plot": exits_plot([replace(metrics, name=name)], sorted_by),
         "by_card": broken[:GROUPS],
         "shares": shares,
         "exits": table.exits(),
         "choice": choice,
-        "part": slice_of(
-            request,
-            total,
-            lambda limit, offset: table.solves(
-                choice.where,
-                sort=choice.sort,
-                limit=limit,
-                offset=offset,
-                base=base,
-            ),
-            PER_PAGE,
-            IN_FILES,
-        ),
+        "part": slice_of(request, total, rows, PER_PAGE, IN_FILES),
         "others": workspace.related(name),
         "views": views,
-        "heads": {
-            head: words
-            for head, words in HEADS.items()
-            if head != "seed" or len(counts.seeds) > 1
-        },
+        "heads": heads,
         "first_down": FIRST_DOWN,
-        "to": lambda **changes: (
-            request.link("run", name, **choice.query(**changes)) + "#solves"
-        ),
+        "to": address,
     }
     refresh = REFRESH if table.running else None
     return Page("run.html", name, values, (HOME,), refresh)
@@ -383,41 +308,9 @@ def run_page(request: PageRequest) -> Page:
 @cache
 def known_prices() -> Mapping[str, Price]:
     """Return the user's prices by model, as the configuration has them."""
-    from kace.config import load_config
-
     with suppress(KaceError):  # pages are shown whatever the configuration says
         return load_config().prices
     return {}
-
-
-def _charts(request: PageRequest, metrics: Metrics, base: str) -> list[Plot]:
-    """Return where solves leave, and the run among others of the same problems.
-
-    The problems of the run are sorted by how hard the base found them.
-    """
-    name = request.parts["run"]
-    arms = [replace(metrics, name=f"{name} (this run)")]
-    if request.workspace.manifest(name).data_hash:
-        for other in request.workspace.related(name)[: BESIDE - 1]:
-            found = _small_metrics(request.workspace, other)
-            if found is not None:
-                arms.append(replace(found, name=other))
-    sorted_by = f"attempts of {base}" if base else OWN
-    exits = exits_plot([replace(metrics, name=name)], sorted_by)
-    plots = (exits, tradeoff_plot(arms))
-    return [plot for plot in plots if plot]
-
-
-def _small_metrics(workspace: Workspace, name: str) -> Metrics | None:
-    """Return the figures of a run that is not too large to read for another's page."""
-    with suppress(KaceError):
-        trace = workspace.item("run", name).path / "traces.jsonl"
-        if trace.exists() and trace.stat().st_size <= SMALL_RUN:
-            return workspace.table(name).metrics()
-    return None
-
-
-# Two runs
 
 
 def compare_page(request: PageRequest) -> Page:
@@ -425,97 +318,28 @@ def compare_page(request: PageRequest) -> Page:
     ours, theirs = request.parts.values()
     if ours == theirs:
         raise NotHere("a run is not compared with itself")
-    tables = [
-        request.workspace.table(name).named(name) for name in (theirs, ours)
-    ]
-    found = evaluation_of(tables, base=theirs)
-    right, left = found.arms
-    comparison = next(iter(found.comparisons), None)
-    others = request.workspace.related(ours)
-    changed = {}
-    notes = list(found.warnings)
-    if comparison is not None:
-        changed = {"gained": comparison.gained, "lost": comparison.lost}
-        notes += [note for note in comparison.notes if note not in notes]
+    workspace = request.workspace
+    names = (theirs, ours)
+    tables = [workspace.table(name).named(name) for name in names]
+    found = evaluation_of(tables, base=theirs, prices=known_prices())
+    changed: dict[str, Sequence[object]] = {}
+    for change in ("gained", "lost"):
+        changed[change] = tables[1].solves(
+            SolveFilter(change=change), sort="problem", base=tables[0]
+        )
     values = {
-        "arms": (left, right),
-        "found": comparison,
-        "p_text": p_text,
-        "notes": notes,
+        "ours": ours,
+        "theirs": theirs,
+        "found": found,
+        "lead": lead(found),
+        "table": tables[1],
         "changed": changed,
-        "listed": CHANGED,
-        "seeds": _changed_seeds(tables[1], tables[0]),
-        "lines": list(_figure_lines(left, right)),
-        "differences": list(
-            _differences(tables[1].manifest, tables[0].manifest)
-        ),
         "plots": plots_of(found),
-        "others": [name for name in others if name != theirs][:RELATED],
+        "exits": EXIT_NAMES,
+        "p_text": p_text,
     }
     crumbs = (HOME, Crumb(ours, ("run", ours)))
     return Page("compare.html", f"{ours} against {theirs}", values, crumbs)
-
-
-def _changed_seeds(ours: Table, theirs: Table) -> dict[str, int]:
-    """Return the first seed of each problem on which two runs differ."""
-    found: dict[str, int] = {}
-    for change in ("gained", "lost"):
-        for row in ours.solves(SolveFilter(change=change), base=theirs):
-            found[row.problem] = min(row.seed, found.get(row.problem, row.seed))
-    return found
-
-
-def _figure_lines(
-    ours: Metrics, theirs: Metrics
-) -> Iterator[tuple[str, str, list[str], str]]:
-    """Iterate over the table of figures: name, small print, values, difference."""
-    for name, about, field, digits in FIGURES:
-        here, there = (_figure(metrics, field) for metrics in (ours, theirs))
-        if not here and not there:
-            continue
-        change = f"{here - there:+,.{digits}f}".replace("-", "−")
-        if here == there:
-            change = f"{0:.{digits}f}"
-        elif there:
-            percent = f"{100 * (here / there - 1):+.0f}".replace("-", "−")
-            change += f" ({percent}\u00a0%)"
-        yield (
-            name,
-            about,
-            [f"{here:,.{digits}f}", f"{there:,.{digits}f}"],
-            change,
-        )
-
-
-def _figure(metrics: Metrics, field: str) -> float:
-    value = getattr(metrics, field)
-    return float(getattr(value, "mean", value) or 0)
-
-
-def _differences(
-    ours: Manifest, theirs: Manifest
-) -> Iterator[tuple[str, str, str]]:
-    """Iterate over the settings in which two runs differ."""
-    left = dict(_settings(ours.content))
-    right = dict(_settings(theirs.content))
-    for name in dict.fromkeys((*left, *right)):
-        values = [
-            redact(part.get(name, "–"))[:MAX_VALUE] for part in (left, right)
-        ]
-        if values[0] != values[1]:
-            yield name, values[0], values[1]
-
-
-def _settings(
-    part: Mapping[str, object], above: str = ""
-) -> Iterator[tuple[str, str]]:
-    """Iterate over the values of a manifest by their names."""
-    for name, value in part.items():
-        if isinstance(value, dict) and above.count(" ") < 5:
-            if above or name != "sources":
-                yield from _settings(value, f"{above}{name} ")
-        elif value is not None and (above or name != "v"):
-            yield f"{above}{name}", str(value)
 
 
 # A solve
@@ -526,9 +350,12 @@ class AnswerGroup(NamedTuple):
 
     answer: str | None
     attempts: Mapping[int, Attempt]  # by position in the solve
-    votes: int
-    support: int  # attempts with this answer up to this tier
     mark: str
+
+    @property
+    def votes(self) -> int:
+        """The votes for the answer."""
+        return len(self.attempts) if self.answer is not None else 0
 
 
 class Rung(NamedTuple):
@@ -536,32 +363,21 @@ class Rung(NamedTuple):
 
     name: str
     attempts: int
-    groups: list[
-        AnswerGroup
-    ]  # the leader first; attempts without an answer last
+    groups: list[AnswerGroup]  # the leader first; those without an answer last
     needed: int | None  # votes that open the gate; `None` without a gate
     left: bool  # whether the solve left here
     recall: RetrievedContext | None
-
-    @property
-    def met(self) -> bool:
-        """Whether enough attempts agree."""
-        return bool(
-            self.needed and self.groups and self.groups[0].votes >= self.needed
-        )
 
 
 class Climb(NamedTuple):
     """A solve from the first tier to its answer."""
 
     rungs: list[Rung]
-    below: list[TierName]  # tiers that were passed over
-    above: list[TierName]  # tiers that were not needed
     fallback: list[AnswerGroup]  # the vote over all attempts, if no gate opened
 
 
 def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
-    """Return what came of an attempt or a solve, as a class of the style sheet."""
+    """Return the result of an attempt or a solve, as a class of the style sheet."""
     if outcome is Outcome.CANCELLED:
         return "stopped"
     if outcome is not Outcome.ANSWERED:
@@ -575,59 +391,33 @@ def climb_of(record: Solution) -> Climb:
     """Return the climb of a recorded solve."""
     recalls = {recall.tier: recall for recall in record.recalls}
     tiers = {tier.name: tier for tier in LOCKED}
+    sizes = Counter(attempt.tier for attempt in record.attempts)
     rungs = []
     start = 0
-    for name, count in Counter(
-        attempt.tier for attempt in record.attempts
-    ).items():
+    for name, count in sizes.items():
         tier = tiers.get(name)
         groups = _groups(record, start, start + count)
         needed = tier.gate.votes if tier else None
         left = tier is not None and record.exit is tier.exit
-        rungs.append(
-            Rung(name.value, count, groups, needed, left, recalls.get(name))
-        )
+        read = recalls.get(name)
+        rungs.append(Rung(name.value, count, groups, needed, left, read))
         start += count
-    below: list[TierName] = []
-    above: list[TierName] = []
-    reached = {rung.name for rung in rungs}
-    begun = False
-    for name in tiers if record.exit is not None else ():
-        if name.value in reached:
-            begun = True
-        elif begun:
-            above.append(name)
-        else:
-            below.append(name)
     fallback = _groups(record, 0, start) if record.exit in FALLBACKS else []
-    return Climb(rungs, below, above, fallback)
+    return Climb(rungs, fallback)
 
 
 def _groups(record: Solution, start: int, end: int) -> list[AnswerGroup]:
-    """Return the vote of the attempts from `start` to `end`.
-
-    Attempts before them with the same answer are its support.
-    """
+    """Return the vote of the attempts from `start` to `end`."""
     groups = []
-    rest = {at: record.attempts[at] for at in range(start, end)}
-    for each in sorted(
-        record.classes, key=lambda one: min(one.positions, default=0)
-    ):
-        here = {}
-        support = 0
-        for at in each.positions:
-            support += at < end
-            if at in rest:
-                here[at] = rest.pop(at)
-        if here:
-            first = next(iter(here.values()))
+    rest = dict(enumerate(record.attempts[start:end], start))
+    for each in record.classes:
+        here = {at: rest.pop(at) for at in each.positions if at in rest}
+        for first in list(here.values())[:1]:
             mark = mark_of(first.correct, first.outcome)
-            groups.append(
-                AnswerGroup(each.answer, here, len(here), support, mark)
-            )
-    groups.sort(key=lambda group: (-group.votes, -group.support))
+            groups.append(AnswerGroup(each.answer, here, mark))
+    groups.sort(key=lambda group: (-group.votes, min(group.attempts)))
     if rest:
-        groups.append(AnswerGroup(None, rest, 0, 0, "nothing"))
+        groups.append(AnswerGroup(None, rest, "nothing"))
     return groups
 
 
@@ -649,7 +439,14 @@ def solve_page(request: PageRequest) -> Page:
     mark = mark_of(record.correct)
     if record.answer is None and record.correct is None:
         mark = "nothing"
-    all_open = request.query.get("open") == "all"
+    related = request.workspace.related(name)[:RELATED]
+    elsewhere = []
+    for run in (name, *related):
+        with suppress(KaceError):
+            other = request.workspace.table(run)
+            where = SolveFilter(problem=problem)
+            for row in other.solves(where, sort="seed"):
+                elsewhere.append((run, row))
     values = {
         "run": name,
         "record": record,
@@ -661,55 +458,19 @@ def solve_page(request: PageRequest) -> Page:
         "texts": [table.call_text(attempt.call) for attempt in record.made],
         "whys": [redact(attempt.detail) for attempt in record.made],
         "keeps_texts": table.calls_folder is not None,
-        "cards": _card_links(request, name, record),
+        "tree": request.workspace.tree_of(name),
         "plurality": FALLBACK_GATE.votes,
         "choice": choice,
         "number": number,
         "total": table.count(choice.where, base=base),
         "before": before,
         "after": after,
-        "to": lambda row, **more: request.link(
-            "run",
-            name,
-            "problem",
-            row.problem,
-            str(row.seed),
-            **choice.query(**more),
-        ),
-        "all_open": all_open,
-        "elsewhere": list(_elsewhere(request, name, problem)),
+        "all_open": request.query.get("open") == "all",
+        "elsewhere": elsewhere,
     }
     title = f"{record.name}, seed {seed}"
     crumbs = (HOME, Crumb(name, ("run", name)))
     return Page("solve.html", title, values, crumbs)
-
-
-def _card_links(
-    request: PageRequest, run: str, record: Solution
-) -> dict[str, str]:
-    """Return the address of every card of a solve that the open tree has."""
-    found = request.workspace.tree_of(run) if record.recalls else None
-    if found is None:
-        return {}
-    tree = found[0]
-    links = {}
-    shown = [recall.cards for recall in record.recalls]
-    shown += [attempt.hidden for attempt in record.made]
-    for card in chain.from_iterable(shown):
-        if card in tree.tree:
-            links[card] = request.link("tree", tree.name, "card", card)
-    return links
-
-
-def _elsewhere(
-    request: PageRequest, name: str, problem: str
-) -> Iterator[tuple[str, object]]:
-    """Iterate over the solves of a problem: this run's, then those of small others."""
-    where = SolveFilter(problem=problem)
-    for run in (name, *request.workspace.related(name)[:RELATED]):
-        if run == name or _small_metrics(request.workspace, run):
-            for row in request.workspace.table(run).solves(where, sort="seed"):
-                yield run, row
 
 
 ROUTES: dict[str, View] = {
@@ -720,3 +481,74 @@ ROUTES: dict[str, View] = {
     **trees.ROUTES,
     **inbox.ROUTES,
 }
+
+
+# The export
+
+
+def export(workspace: Workspace, folder: Path) -> list[str]:
+    """Write the pages of a workspace as files that need no server; return their paths.
+
+    Raises `UsageError` for a folder that holds anything but an earlier export.
+    """
+    old = {path.name for path in folder.glob("*")} if folder.is_dir() else {}
+    if old and MARK not in old:
+        raise UsageError(
+            f"{folder} is not empty, and no export of ours",
+            fix="choose another folder",
+        )
+    paths = list(paths_of(workspace))
+    link = Links(exported=frozenset(paths))
+    _write(folder, MARK, "kace view --export wrote this folder.\n")
+    for path in folder.glob("*.html"):
+        path.unlink()
+    for name, content in assets().items():
+        _write(folder, f"assets/{name}", content)
+    for path in paths:
+        try:
+            page = page_at(workspace, path, link=link)
+        except KaceError as error:
+            words = (redact(error.message), redact(error.fix))
+            page = error_page(500, "This cannot be shown", *words)
+        html = document(page, link, nav(workspace, path, link))
+        _write(folder, file_name(path), html)
+    about = error_page(200, "Left out", CAPS)
+    _write(folder, LEFT_OUT, document(about, link))
+    return paths
+
+
+def paths_of(workspace: Workspace) -> Iterator[str]:
+    """Iterate over the paths of the pages that an export writes."""
+    yield "/"
+    for kind in KINDS:
+        for item in workspace.items(kind):
+            yield path_of(kind, item.name)
+            with suppress(KaceError, OSError):  # its page has the reason
+                for parts in _pages_below(workspace, item):
+                    yield path_of(kind, item.name, *parts)
+
+
+def _pages_below(workspace: Workspace, item: Item) -> Iterator[tuple[str, ...]]:
+    """Iterate over the pages of an item but its first, as parts of their paths."""
+    if item.kind == "tree":
+        for card in list(workspace.tree(item.name).tree)[:CARDS_IN_FILES]:
+            yield "card", card.card_id
+    elif item.kind == "learner":
+        yield ("proposals",)
+    elif item.kind == "inbox":
+        for entry in Inbox(item.path).entries():
+            yield (entry.name,)
+    else:
+        for name in workspace.related(item.name)[:RELATED]:
+            yield "against", name
+        base = workspace.base_of(item.name)
+        other = workspace.table(base) if base else None
+        table = workspace.table(item.name)
+        for row in table.solves(sort="", limit=IN_FILES, base=other):
+            yield "problem", row.problem, str(row.seed)
+
+
+def _write(folder: Path, name: str, content: str | bytes) -> None:
+    """Write a file in place of any other, without following links."""
+    *above, last = name.split("/")
+    write_atomic(inside(folder, *above) / last, content)

@@ -11,7 +11,6 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -21,7 +20,6 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from markdown_it.rules_inline import emphasis
 from markupsafe import Markup
 
 from kace.cards.card import lift_of
@@ -32,9 +30,7 @@ from kace.report.charts import Picture, inline, lift_scale
 from kace.words import counted, plural, points, signed
 
 if TYPE_CHECKING:
-    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
-    from markdown_it.rules_inline import StateInline
 
     from kace.report.workspace import Workspace
 
@@ -42,7 +38,7 @@ WIDE = 880.0  # width of a chart on a screen
 PHONE = 350.0  # width of a chart on a phone
 MAX_FILE_NAME = 80
 LEFT_OUT = "left-out.html"
-# A page in a file may load what lies beside it, asks no server and sends nothing.
+# A page in a file may load what lies beside it, contacts no server and sends nothing.
 # Browsers differ in whether a file is itself ('self') to another file, hence `file:`.
 FILE_POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:;"
@@ -94,15 +90,12 @@ class Links:
     def __call__(self, *parts: str, **query: str | int | None) -> str:
         """Return the address of the page at a path, given in parts.
 
-        Empty values and the first page of a list are left out of the query.
+        Empty values are left out of the query.
         """
         path = path_of(*parts)
         if self.exported is not None:
             return file_name(path) if path in self.exported else LEFT_OUT
-        values = {}
-        for name, value in query.items():
-            if value not in (None, "") and (name, value) != ("page", 1):
-                values[name] = value
+        values = {name: value for name, value in query.items() if value}
         return f"{path}?{urlencode(values)}" if values else path
 
 
@@ -170,19 +163,16 @@ def slice_of(
 
     A file holds the first `in_file` rows on one page.
     """
-
-    def read(limit: int, offset: int) -> Sequence[Any]:
-        return rows(limit, offset) if callable(rows) else rows[offset:][:limit]
-
     if request.static:
-        return Slice(read(in_file, 0), 1, 1, 0, total)
+        size = max(in_file, 1)
     pages = max(1, -(-total // size))
     asked = request.query.get("page", "")
     number = 1
-    if asked.isascii() and asked.isdigit() and len(asked) <= 6:
-        number = min(pages, max(1, int(asked)))
+    if re.fullmatch("[1-9][0-9]{0,5}", asked):
+        number = min(pages, int(asked))
     start = (number - 1) * size
-    return Slice(read(size, start), number, pages, start, total)
+    found = rows(size, start) if callable(rows) else rows[start : start + size]
+    return Slice(found, number, 1 if request.static else pages, start, total)
 
 
 def error_page(status: int, title: str, *sentences: str) -> Page:
@@ -212,11 +202,8 @@ def document(
         "refresh": None if static else page.refresh,
         "asset": lambda name: f"{folder}/{name}",
     }
-    return (
-        environment()
-        .get_template(page.template)
-        .render({**page.values, **frame})
-    )
+    template = environment().get_template(page.template)
+    return template.render({**page.values, **frame})
 
 
 def render_document(template: str, **values: object) -> str:
@@ -247,13 +234,11 @@ def environment() -> Environment:
         "lift": lift_of,
         "lift_scale": lift_scale,
         "maths": maths,
-        "moment": moment,
         "n": "{:,}".format,
         "percent": percent,
         "plural": plural,
         "points": points,
         "prose": prose,
-        "short": short,
         "signed": signed,
         "tokens": estimate,
         "utc": utc,
@@ -285,22 +270,12 @@ def band(lift: float | None) -> str:
 
 def breakable(name: str) -> Markup:
     """Return a name that may be broken after its underscores, to fit a phone."""
-    shown = name if isinstance(name, Markup) else Markup.escape(seen(name))
-    return Markup(str(shown).replace("_", "_<wbr>"))
+    return Markup(Markup.escape(seen(name)).replace("_", Markup("_<wbr>")))
 
 
 def percent(share: float, digits: int = 1) -> str:
     """Return a share in percent."""
     return f"{100 * share:.{digits}f}\u00a0%"
-
-
-def short(number: int) -> str:
-    """Return a large number in few digits."""
-    if number < 100_000:
-        return f"{number:,}"
-    if number < 999_500:
-        return f"{number / 1e3:.0f}\u00a0k"
-    return f"{number / 1e6:.1f}\u00a0M"
 
 
 def ago(moment: float) -> str:
@@ -312,13 +287,6 @@ def ago(moment: float) -> str:
     return "just now"
 
 
-def moment(written: str) -> float | None:
-    """Return a written time in seconds since 1970; `None` if it has another form."""
-    with suppress(ValueError, OverflowError, OSError):
-        return datetime.fromisoformat(written).timestamp()
-    return None
-
-
 def utc(moment: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
     """Return a moment, in seconds since 1970, as a date."""
     return datetime.fromtimestamp(moment, UTC).strftime(form)
@@ -326,7 +294,7 @@ def utc(moment: float, form: str = "%Y-%m-%d %H:%M UTC") -> str:
 
 @cache
 def assets() -> Mapping[str, bytes]:
-    """Return every file that pages share, by name. Nothing else can be asked for."""
+    """Return every file that pages share, by name. No other file is served."""
     folder = Path(__file__).parent / "static"
     files = {}
     for path in sorted(folder.rglob("*")):
@@ -347,45 +315,47 @@ def assets_mark() -> str:
 # Markdown and TeX
 
 MAX_CHARS = 200_000  # a longer text is shown as it is
-MAX_TEX = 4_000
-MAX_DEPTH = 8  # levels of quotes and lists; what is nested deeper is text
 PRIVATE = re.compile("[\ue000-\uf8ff]")
 HELD = re.compile("\ue000([0-9]+)\ue001")
 BULLET = re.compile(r"^( *)\u2022(?=[ \t])", re.MULTILINE)
-OPENER = re.compile(
-    r"(?P<fence>^ {0,3}(?P<bar>`{3,}|~{3,})[^\n`]*$)|(?P<escape>\\[$`])"
-    r"|(?P<code>`{1,3})|(?P<display>\$\$|\\\[)|\\begin\{(?P<env>[a-z]{1,16}\*?)\}"
-    r"|(?P<inline>\\\()|(?P<dollar>\$(?=[^\s$]))|"
-    # An answer that stands outside maths, as models like to end; braces nest twice.
-    r"(?P<boxed>\\boxed\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,99}\}){0,199}\}){0,399}\})",
-    re.MULTILINE,
+PIECE = re.compile(
+    r"""
+    # Code is left to Markdown; a fence that is not closed goes to the end.
+    (?P<code>^[ ]{0,3}(?P<bar>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ ]{0,3}(?P=bar)|\Z)
+      |(?P<tick>`{1,3}+)(?!`)[^`]{1,4000}(?P=tick))
+    |\\(?P<escaped>[$`])
+    |(?<=[^\W_])(?P<star>\*)(?=[^\W_])  # a product, not emphasis
+    |\$\$(?P<dollars>[^$]{1,4000})\$\$
+    |\\\[(?P<square>(?:(?!\\[\[\]]).){1,4000})\\\]
+    |\\\((?P<round>(?:(?!\\[()]).){1,4000})\\\)
+    |(?P<block>\\begin\{(?P<name>(?:align(?:at|ed)?|equation|gather(?:ed)?|multline
+      |split|cases|array|[bpv]?matrix)\*?)\}
+      (?:(?!\\begin\{(?P=name)\}).){1,4000}?\\end\{(?P=name)\})
+    # `$5 and $6` is money: a blank at its end, or a digit after it.
+    |\$(?P<dollar>[^\s$](?:(?:[^$\n]|\n(?!\s*\n)){0,4000}[^\s$])?)\$(?!\d)
+    # An answer outside maths, as models like to end; braces nest twice.
+    |(?P<boxed>\\boxed\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,99}\}){0,199}\}){0,399}\})
+    """,
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
-ENVIRONMENTS = re.compile(
-    r"(align(at|ed)?|equation|gather(ed)?|multline|split|cases|array|[bpv]?matrix)\*?"
-)
-"""The environments that KaTeX sets."""
-CLOSERS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)", "$": "$"}
+DISPLAYED = ("dollars", "square", "block")
 
 
 def prose(value: str) -> Markup:
     """Return a text as HTML in which nothing runs, loads or leads anywhere."""
-    plain = PRIVATE.sub(
-        "", seen(value.replace("\r\n", "\n").replace("\r", "\n"))
-    )
+    plain = seen(value.replace("\r\n", "\n").replace("\r", "\n"))
     if len(plain) > MAX_CHARS:
         return Markup('<pre class="code long">{}</pre>').format(plain)
-    held: list[Markup] = []
-    html = _markdown().render(_hold_maths(BULLET.sub(r"\1-", plain), held))
-    return Markup('<div class="prose">{}</div>').format(_put_back(html, held))
+    html = _rendered(BULLET.sub(r"\1-", plain), _markdown().render)
+    return Markup('<div class="prose">{}</div>').format(html)
 
 
 def prose_line(value: str) -> Markup:
     """Return one line of text with its maths, code and emphasis."""
-    plain = PRIVATE.sub("", seen(" ".join(value.split())))
+    plain = seen(" ".join(value.split()))
     if len(plain) > MAX_CHARS:
         return Markup.escape(plain)
-    held: list[Markup] = []
-    return _put_back(_markdown().renderInline(_hold_maths(plain, held)), held)
+    return _rendered(plain, _markdown().renderInline)
 
 
 def maths(tex: str, *, display: bool = False) -> Markup:
@@ -394,82 +364,26 @@ def maths(tex: str, *, display: bool = False) -> Markup:
     return Markup('<span class="{}">{}</span>').format(classes, seen(tex))
 
 
-def marked(line: str, pattern: re.Pattern[str]) -> Markup:
-    """Return a line of text with what a pattern finds marked."""
-    parts = re.split(f"({pattern.pattern})", line, flags=pattern.flags)
-    shown = Markup("")
-    for number, part in enumerate(parts):  # every other one is a find
-        word = Markup.escape(seen(part))
-        shown += Markup("<mark>{}</mark>").format(word) if number % 2 else word
-    return shown
+def _rendered(text: str, render: Callable[[str], str]) -> Markup:
+    """Return Markdown as HTML.
 
+    A mark replaces each piece of maths, so that Markdown reads nothing inside it.
+    """
+    held: list[Markup] = []
 
-def _put_back(html: str, held: Sequence[Markup]) -> Markup:
-    """Return the HTML with what was held in place of its marks."""
+    def hold(found: re.Match[str]) -> str:
+        kind = found.lastgroup or ""
+        if kind == "code":
+            return found[0]
+        if kind in ("escaped", "star"):
+            held.append(Markup.escape(found[kind]))
+        else:
+            tex = found[kind].strip()
+            held.append(maths(tex, display=kind in DISPLAYED))
+        return f"\ue000{len(held) - 1}\ue001"
+
+    html = render(PIECE.sub(hold, PRIVATE.sub("", text)))
     return Markup(HELD.sub(lambda mark: held[int(mark[1])], html))
-
-
-def _hold_maths(plain: str, held: list[Markup]) -> str:
-    """Return the text with marks instead of its maths, which goes to `held`.
-
-    The text is read from left to right, so that no maths is found inside code.
-    """
-    out: list[str] = []
-    at = 0
-    while opener := OPENER.search(plain, at):
-        out.append(plain[at : opener.start()])
-        piece, at = _piece(plain, opener)
-        if isinstance(piece, Markup):
-            held.append(piece)
-            piece = f"\ue000{len(held) - 1}\ue001"
-        out.append(piece)
-    out.append(plain[at:])
-    return "".join(out)
-
-
-def _piece(plain: str, opener: re.Match[str]) -> tuple[str | Markup, int]:
-    """Return what begins at an opener, and where it ends.
-
-    An opener that nothing closes is text.
-    """
-    start, end = opener.span()
-    mark = opener[0]
-    kind = opener.lastgroup
-    if kind in ("fence", "bar"):
-        bar = rf"^ {{0,3}}{re.escape(opener['bar'])}[`~]*[ \t]*$"
-        close = re.compile(bar, re.MULTILINE).search(plain, end)
-        stop = close.end() if close else len(plain)
-        return plain[start:stop], stop
-    if kind == "escape":
-        return Markup.escape(mark[1]), end
-    if kind == "boxed":
-        return maths(mark), end
-    if kind == "code":
-        closer = mark
-    elif kind == "env":
-        closer = f"\\end{{{opener['env']}}}"
-    else:
-        closer = CLOSERS[mark]
-    close_at = plain.find(closer, end, end + MAX_TEX)
-    inside = plain[end : max(close_at, end)]
-    stop = close_at + len(closer)
-    if kind == "code":
-        if close_at < 0:
-            return Markup.escape(mark), end
-        return Markup("<code>{}</code>").format(inside.strip()), stop
-    if close_at < 0 or not inside.strip():
-        return mark, end
-    if kind == "dollar":
-        # `$5 and $6` is money: a blank at its end, a digit after it, or an empty line.
-        after = plain[stop : stop + 1]
-        if inside[-1].isspace() or after.isdigit() or "\n\n" in inside:
-            return mark, end
-        return maths(inside), stop
-    if kind == "env":
-        if not ENVIRONMENTS.fullmatch(opener["env"]):
-            return mark, end
-        return maths(plain[start:stop], display=True), stop
-    return maths(inside.strip(), display=kind == "display"), stop
 
 
 @cache
@@ -478,57 +392,16 @@ def _markdown() -> MarkdownIt:
 
     Texts of models use the characters of these for other things.
     """
-    options = {
-        "html": False,
-        "breaks": True,
-        "maxNesting": 100,
-        "xhtmlOut": False,
-    }
-    made = MarkdownIt("commonmark", options)
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True})
+    made.options["maxNesting"] = 100
     made.disable(["code", "lheading", "reference", "html_block", "html_inline"])
-    made.disable(["link", "image", "autolink", "entity", "escape", "backticks"])
-    tokenize_emphasis = emphasis.tokenize
-    tokenize_blocks = made.block.tokenize
+    made.disable(["link", "image", "autolink", "entity", "escape"])
 
-    def outside_words(state: StateInline, silent: bool) -> bool:
-        """Read emphasis, but not a single star inside a word, which is a product."""
-        around = (
-            state.src[max(0, state.pos - 1)] + state.src[state.pos + 1 :][:1]
-        )
-        inside = (
-            len(around) == 2
-            and around.isalnum()
-            and state.src[state.pos] == "*"
-        )
-        if inside and state.scanDelims(state.pos, True).length == 1:
-            return False
-        return tokenize_emphasis(state, silent)
-
-    def shallow(state: StateBlock, start: int, end: int) -> None:
-        """Read blocks down to MAX_DEPTH; what is nested deeper is text."""
-        if state.level < MAX_DEPTH:
-            tokenize_blocks(state, start, end)
-            return
-        token = state.push("inline", "", 0)
-        token.content = state.getLines(start, end, 0, False).strip()
-        token.children = []
-        state.line = end
-
-    def fit_the_page(state: StateCore) -> None:
-        """Put headings below those of the page, and set single paragraphs tight."""
-        alone = ["list_item_open", "paragraph_open", "list_item_close"]
-        for place, token in enumerate(state.tokens):
+    def lower_headings(state: StateCore) -> None:
+        """Put headings below those of the page."""
+        for token in state.tokens:
             if token.type.startswith("heading"):
                 token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
-            token.info = (
-                ""  # the language of a fence, which would become an attribute
-            )
-            around = state.tokens[max(0, place - 1) : place + 4]
-            if [around[0].type, token.type, around[-1].type] == alone:
-                around[1].hidden = True
-                around[3].hidden = True
 
-    made.inline.ruler.at("emphasis", outside_words)
-    made.block.tokenize = shallow  # type: ignore[method-assign,assignment]
-    made.core.ruler.push("fit_the_page", fit_the_page)
+    made.core.ruler.push("lower_headings", lower_headings)
     return made

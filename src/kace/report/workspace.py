@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import EpistemicTree
@@ -68,11 +68,6 @@ class OpenTree:
     generation: int | None  # `None` for a single file, which has no history
     frozen: str | None
 
-    @property
-    def journal(self) -> Path | None:
-        """The journal of a tree in a folder."""
-        return self.path / "journal.jsonl" if self.path.is_dir() else None
-
 
 class Workspace:
     """The opened items. Safe to use from several threads."""
@@ -92,18 +87,13 @@ class Workspace:
         self._lock = threading.RLock()
         self._look_at = 0.0
         self._items: dict[str, dict[str, Item]] = {}
-        self._tables: dict[str, tuple[object, Table]] = {}
-        self._trees: dict[str, tuple[object, OpenTree]] = {}
+        self._known: dict[tuple[str, Path], tuple[list[FileState], Any]] = {}
         for path in paths:
-            real = _resolved(path)
+            real = path.resolve()
             if next(_found_in(real), None) is None:
-                raise UsageError(
-                    f"{path} holds nothing to look at", fix=f"name {WHAT}"
-                )
-            if real not in self.roots:
-                self.roots.append(real)
-        if not self.roots:
-            raise UsageError("nothing to look at", fix=f"name {WHAT}")
+                what = f"{str(path)[:200]!r} holds nothing to look at"
+                raise UsageError(what, fix=f"name {WHAT}")
+            self.roots.append(real)
         self._look()
 
     def items(self, kind: str) -> list[Item]:
@@ -121,55 +111,54 @@ class Workspace:
         raise NotHere(f"no {kind} called '{name[:80]}' is open")
 
     def only(self) -> Item | None:
-        """Return the item that was opened, if it is a single one."""
-        found = [*self.items("tree"), *self.items("inbox")]
-        for run in self.items("run"):
-            if (
-                run.path.parent.name != "learn"
-            ):  # a step of a learner comes with it
-                found.append(run)
-        return found[0] if len(found) == 1 else None
+        """Return the item that was opened, if a single one was."""
+        for kind in ("tree", "run", "inbox"):
+            for item in self.items(kind):
+                if self.roots == [item.path]:
+                    return item
+        return None
 
     def table(self, name: str) -> Table:
         """Return a run with everything that it has written so far."""
         path = self.item("run", name).path
         within = next(filter(path.is_relative_to, self.roots))
-        state = (path, FileState.of(path / "run.json"))
-        with self._lock:
-            known = self._tables.get(name)
-            if known is None or known[0] != state:  # another run by now
-                table = Table.open(
-                    path,
-                    within=within,
-                    allow_empty=True,
-                    progress=self._progress,
-                )
-                known = (state, table)
-                self._tables[name] = known
-            table = known[1]
+
+        def read() -> Table:
+            progress = self._progress
+            return Table.open(
+                path, within=within, allow_empty=True, progress=progress
+            )
+
+        # Another manifest is another run.
+        table: Table = self._once(path, [path / "run.json"], read)
         table.refresh()
         return table
 
     def tree(self, name: str) -> OpenTree:
         """Return a tree, read again if its files changed."""
         path = self.item("tree", name).path
-        files = [path]
-        if path.is_dir():
-            files = [path / "cards.jsonl", path / "journal.jsonl"]
+
+        def read() -> OpenTree:
+            tree = open_tree(path)
+            generation = TreeStore(path).generation if path.is_dir() else None
+            frozen = frozen_hash_of(path)
+            digest = tree.content_hash()
+            return OpenTree(name, path, tree, digest, generation, frozen)
+
+        files = [path, path / "cards.jsonl", path / "journal.jsonl"]
+        found: OpenTree = self._once(path, files, read)
+        return found
+
+    def _once(
+        self, path: Path, files: list[Path], read: Callable[[], Any]
+    ) -> Any:
+        """Return what was read from a path, again only if a file changed."""
         state = [FileState.of(file) for file in files]
         with self._lock:
-            known = self._trees.get(name)
+            known = self._known.get((read.__qualname__, path))
             if known is None or known[0] != state:
-                tree = open_tree(path)
-                frozen = frozen_hash_of(path)
-                generation = (
-                    TreeStore(path).generation if path.is_dir() else None
-                )
-                found = OpenTree(
-                    name, path, tree, tree.content_hash(), generation, frozen
-                )
-                known = (state, found)
-                self._trees[name] = known
+                known = (state, read())
+                self._known[read.__qualname__, path] = known
             return known[1]
 
     def manifest(self, name: str) -> Manifest:
@@ -181,22 +170,21 @@ class Workspace:
     def related(self, name: str) -> list[str]:
         """Return the other runs of the same problems.
 
-        The plain ladder with the same model comes first, then runs of the same folder.
+        The plain ladder with the same model comes first.
         """
         here = self.manifest(name)
         folder = self.item("run", name).path.parent
-        found = []
+        bases: list[str] = []
+        others: list[str] = []
         for item in self.items("run"):
             there = self.manifest(item.name)
-            near = item.path.parent == folder
-            same = near and not there.data_hash
-            if here.data_hash:
-                same = there.data_hash == here.data_hash
-            if same and item.name != name:
-                found.append((not is_base(there, here), not near, item.name))
-        return [
-            other for _, _, other in sorted(found, key=lambda each: each[:2])
-        ]
+            same = there.data_hash == here.data_hash
+            if item.name == name or not same:
+                continue
+            if not here.data_hash and item.path.parent != folder:
+                continue
+            (bases if is_base(there, here) else others).append(item.name)
+        return bases + others
 
     def base_of(self, name: str) -> str:
         """Return the run that one is compared with unless asked otherwise, or ''."""
@@ -206,22 +194,17 @@ class Workspace:
                 return other
         return ""
 
-    def tree_of(self, run: str) -> tuple[OpenTree, bool] | None:
-        """Return the open tree that a run read, and whether it is unchanged since.
-
-        A tree that has changed is known as the one of the run's learner.
-        """
+    def tree_of(self, run: str) -> OpenTree | None:
+        """Return the open tree that a run read, or that of the run's learner."""
         item = self.item("run", run)
         wanted = self.manifest(run).tree_hash
-        changed = None
         for each in self.items("tree") if wanted else ():
             with suppress(KaceError, OSError):
                 tree = self.tree(each.name)
-                if tree.hash == wanted:
-                    return tree, True
-                if item.path.is_relative_to(each.path):
-                    changed = tree
-        return (changed, False) if changed else None
+                own = item.path.is_relative_to(each.path)
+                if own or tree.hash == wanted:
+                    return tree
+        return None
 
     def _look(self) -> None:
         """Look through the opened folders."""
@@ -238,15 +221,14 @@ class Workspace:
 
 
 def is_base(there: Manifest, here: Manifest) -> bool:
-    """Whether a run is the plain ladder that another of the same model is held to."""
+    """Whether a run is the plain ladder that another of the same model is compared with."""
     return there.system == BASE != here.system and there.model == here.model
 
 
 def _name(root: Path, path: Path, taken: Container[str]) -> str:
     """Return a name for an address: the path from the opened folder, without GENERIC."""
-    parts = [
-        part for part in path.relative_to(root).parts if part not in GENERIC
-    ]
+    relative = path.relative_to(root).parts
+    parts = [part for part in relative if part not in GENERIC]
     if not parts or (root / "cards.jsonl").exists():
         parts.insert(0, root.parent.name if root.name in GENERIC else root.name)
     if path.is_file():
@@ -261,56 +243,40 @@ def _name(root: Path, path: Path, taken: Container[str]) -> str:
     return name
 
 
-def _found_in(folder: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
+def _found_in(path: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
     """Iterate over what is in a folder, itself included; a thing holds no others."""
-    things = list(_things(folder))
-    yield from things
-    if depth and not things:
-        for child in _children(folder):
-            if not child.is_symlink():
-                yield from _found_in(child, depth - 1)
-
-
-def _things(path: Path) -> Iterator[tuple[str, Path]]:
-    """Iterate over what a path is; a tree that learned is several things."""
-    if path.is_file():
-        with suppress(OSError, KaceError):
-            if path.suffix in (".json", ".jsonl"):
-                with open_plain(path) as file:
-                    if TREE_FILE.match(file.read(200)):
-                        yield "tree", path
-        return
-    names = {child.name for child in _children(path)}
+    children = _children(path)
+    names = {child.name for child in children}
+    things = []
+    if path.is_file() and path.suffix in (".json", ".jsonl"):
+        with suppress(OSError, KaceError), open_plain(path) as file:
+            if TREE_FILE.match(file.read(200)):
+                things.append(("tree", path))
     if "cards.jsonl" in names:
-        yield "tree", path
+        things.append(("tree", path))
         learn = path / "learn"
         if (learn / "learn.json").is_file() and not learn.is_symlink():
-            yield "learner", path
+            things.append(("learner", path))
             for step in _children(learn):
-                if (step / "run.json").is_file() and not step.is_symlink():
-                    yield "run", step
+                if (step / "run.json").is_file():
+                    things.append(("run", step))
     if "run.json" in names:
-        yield "run", path
+        things.append(("run", path))
     if any(name.endswith(".request.md") for name in names):
-        yield "inbox", path
+        things.append(("inbox", path))
+    yield from things
+    if depth and not things:
+        for child in children:
+            yield from _found_in(child, depth - 1)
 
 
 def _children(folder: Path) -> list[Path]:
-    """Return the entries of a folder by name, without hidden ones."""
-    found = []
+    """Return the entries of a folder by name, without hidden ones and links."""
+    found: list[Path] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name[0] != ".":
+            if entry.name[0] != "." and not entry.is_symlink():
                 found.append(Path(entry.path))
             if len(found) >= MAX_ENTRIES:
                 break
     return sorted(found)
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve(strict=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        what = getattr(error, "strerror", None) or "cannot be read"
-        reason = f"{str(path)[:200]!r}: {what.lower()}"
-        raise UsageError(reason, fix="check the path") from None

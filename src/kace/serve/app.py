@@ -60,7 +60,7 @@ from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.models.cache import CallRecord, CallStore
 from kace.problems import Problem, check_problem_text
-from kace.report.server import Closing, Denial, Guard, Hosts, Port, Ready, serve
+from kace.report.server import Denial, Guard, Port, Ready, serve
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
 from kace.words import counted
@@ -400,10 +400,9 @@ class ServerOptions:
     config: Config
     tree: EpistemicTree | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
-    hosts: Hosts = field(default_factory=Hosts)
     key: str | None = None
     record: Path | None = None  # the run that keeps what is solved
-    closing: Closing = field(default_factory=Closing)
+    grace: float = 10.0  # seconds that open requests get at the end
 
 
 async def run(
@@ -412,12 +411,17 @@ async def run(
     *,
     ready: Ready,
     model: ChatModel | None = None,
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until a signal. A model that is given stays the caller's to close."""
+    """Serve until a signal or `stop`. A model that is given stays the caller's to close."""
     async with open_service(options, model) as service:
-        closing = replace(options.closing, expire=service.expire)
         await serve(
-            create_app(service, options), port, ready=ready, closing=closing
+            create_app(service, options),
+            port,
+            ready=ready,
+            grace=options.grace,
+            expire=service.expire,
+            stop=stop,
         )
 
 
@@ -499,7 +503,6 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     )
     return Guard(
         app,
-        options.hosts,
         options.key,
         max_body=MAX_BODY,
         open_paths={"/healthz"},
