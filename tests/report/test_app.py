@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from kace.report.render import assets, assets_mark
 from kace.report.server import CSP, create_app
 from kace.report.workspace import Workspace
 from tests.report.opened import HOST, opened
-from tests.report.samples import a_learner, a_run, a_shelf_of_all, a_solve, a_tree
+from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +58,9 @@ def sent(app: ASGIApp, path: str) -> tuple[int, dict[str, str], str]:
 
 
 PAGES = (
-    *("/", "/?q=oak", "/?q=nothing", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/tree/oak/search?q=sum"),
+    *("/", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/tree/oak?q=sum"),
     *("/run/first", f"/run/first/problem/{'b' * 16}/0", "/run/first?exit=x&page=9999&sort=%00", "/learner/oak"),
-    *("/learner/oak/proposals", "/inbox/letters", "/inbox/letters/propose-1", "/tree/oak/cell/algebra/medium"),
+    *("/learner/oak/proposals", "/inbox/letters", "/inbox/letters/propose-1"),
     *("/run/first/against/oak.epoch-1-add-MS-run",),
 )
 
@@ -146,7 +145,7 @@ def test_assets_are_kept_for_ever_under_the_mark_of_their_content_only(client):
     kept = client.get(f"/assets/{assets_mark()}/kace.css")
     assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert kept.content == assets()["kace.css"]
-    assert client.get("/assets/kace.css").headers["cache-control"] == "no-cache"
+    assert client.get("/assets/kace.css").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -160,7 +159,7 @@ def test_assets_are_kept_for_ever_under_the_mark_of_their_content_only(client):
     ],
 )
 def test_assets_say_what_they_are(client, name, kind):
-    answer = client.get(f"/assets/{name}")
+    answer = client.get(f"/assets/{assets_mark()}/{name}")
     assert (answer.headers["content-type"], answer.headers["x-content-type-options"]) == (kind, "nosniff")
     assert answer.headers["content-security-policy"] == CSP
 
@@ -181,19 +180,6 @@ def test_nothing_else_is_answered(client, method):
 def test_only_an_exchange_folder_takes_anything(client, path):
     answer = client.post(path, data={"text": "x"})
     assert answer.status_code == 405 and "Nothing can be sent here" in answer.text
-
-
-@pytest.mark.parametrize("body", [b"\xff", b"a=1&a=2", b"novalue", b"&".join(b"f%d=1" % n for n in range(30))])
-def test_a_form_that_no_browser_sends_is_refused(client, body):
-    answer = client.post("/inbox/letters/propose-1", content=body)
-    assert answer.status_code == 400
-    assert answer.headers["content-security-policy"] == CSP
-
-
-def test_a_reply_without_the_token_of_the_page_is_not_written(client, folder):
-    answer = client.post("/inbox/letters/propose-1", data={"text": "hello", "do": "send"})
-    assert answer.status_code in {400, 403}
-    assert not (folder / "opened" / "letters" / "propose-1.reply.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -241,8 +227,7 @@ def test_a_damaged_item_says_what_is_wrong_with_it(tmp_path):
 
 def test_the_first_page_shows_what_is_open_at_a_glance(client):
     text = client.get("/").text
-    assert "2 cards" in text and "3 domains" in text and "1 waiting" in text and "1 solve" in text
-    assert "1 run that the learner of oak made" in text
+    assert "2 cards" in text and "1 request waiting" in text and "1 solve" in text
 
 
 def test_the_first_page_says_how_a_small_run_went(tmp_path):
@@ -251,8 +236,8 @@ def test_the_first_page_says_how_a_small_run_went(tmp_path):
         assert "100.0\u00a0%" in client.get("/").text
 
 
-def test_the_first_page_tells_finished_unfinished_and_stopped(tmp_path):
-    learner, data = a_learner(tmp_path / "oak"), {"data": {"problems": 3, "hash": "d" * 16}}
+def test_the_first_page_marks_unfinished_runs(tmp_path):
+    data = {"data": {"problems": 3, "hash": "d" * 16}}
     os.utime(a_run(tmp_path / "half", **data) / "traces.jsonl", (0, 0))
     a_run(tmp_path / "whole", [a_solve(char * 16) for char in "abc"], **data)
 
@@ -263,18 +248,3 @@ def test_the_first_page_tells_finished_unfinished_and_stopped(tmp_path):
 
     text = told()
     assert "unfinished" in text and "1 of 3 solves" in text and "3 solves" in text
-    assert "not finished" in text and "going on" not in text.partition("<summary>")[0]
-    freeze = {"v": 1, "phase": "close", "what": "freeze", "epoch": 0, "place": "", "number": 0, "value": {}}
-    (learner / "learn" / "steps.jsonl").write_text(json.dumps(freeze, separators=(",", ":")) + "\n")
-    assert "finished" in told().partition('id="learner"')[2]
-
-
-def test_many_items_can_be_found_by_name(tmp_path):
-    for number in range(20):
-        a_run(tmp_path / f"more-{number:02}")
-    with opened(tmp_path) as client:
-        assert 'type="search"' in client.get("/").text
-        found = client.get("/?q=more-07").text
-        assert "more-07" in found and "more-08" not in found
-        none = client.get("/", params={"q": "<script>alert(1)</script>"}).text
-        assert "Nothing is called '&lt;script&gt;alert(1)&lt;/script&gt;'." in none

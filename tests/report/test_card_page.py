@@ -11,7 +11,6 @@ from kace.cards.card import Card, Difficulty, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import Deprecate, Edit, EpistemicTree, Relocate
 from kace.ladder.record import Solution
-from kace.report.render import moment
 from tests.card_examples import DOMAINS, a_card
 from tests.report.samples import a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import Shown, grown, measured, page_of, said, workspace_of
@@ -98,8 +97,8 @@ def test_a_status_is_explained(tmp_path: Path, status: Status, words: str) -> No
 def test_a_card_of_two_domains_leads_to_both_places(tmp_path: Path) -> None:
     page = page_with(tmp_path, a_card(domain_tags=("algebra", "geometry"), difficulty_tag=Difficulty.HARD))
     for domain in ("algebra", "geometry"):
-        assert f'href="/tree/oak/cell/{domain}/hard"' in page.body
-    assert page.crumbs == ("Home", "oak", "Algebra, hard")
+        assert f'href="/tree/oak?domain={domain}&amp;difficulty=hard#cards"' in page.body
+    assert page.crumbs == ("Home", "oak")
 
 
 def test_a_card_that_is_not_there_is_not_found(tmp_path: Path) -> None:
@@ -145,25 +144,9 @@ def test_history_tells_every_change_of_the_card_newest_first(tmp_path: Path) -> 
     a_history(tmp_path)
     page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
     words = said(page).split(" History ")[1]
-    order = ["deprecated never helped", "record updated", "relocated", "text edited be exact", "created"]
+    order = ["deprecate never helped", "edit", "relocate", "edit be exact", "create"]
     assert [words.index(each) for each in order] == sorted(words.index(each) for each in order)
-    assert page.body.count("<details") - 1 == len(order)
-    assert "algebra" in words
     assert "planter" in words
-
-
-def test_a_rewritten_line_is_shown_as_it_was_and_as_it_is(tmp_path: Path) -> None:
-    a_history(tmp_path)
-    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
-    assert "removed: Check with small numbers." in words
-    assert "added: Check with very small numbers." in words
-
-
-def test_fields_of_the_record_are_told_in_words(tmp_path: Path) -> None:
-    a_history(tmp_path)
-    words = said(page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}"))
-    assert "removed: uses: 0" in words and "added: uses: 8" in words
-    assert "removed: lift: none" in words and "added: lift: +5.0 points" in words
 
 
 def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> None:
@@ -175,21 +158,6 @@ def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> 
     file = tmp_path / "pack.json"
     file.write_text(json.dumps([a_card().model_dump(mode="json")]), encoding="utf-8")
     assert "a single file, which keeps no history" in said(page_of(workspace_of(file), f"/tree/pack/card/{NAME}"))
-
-
-def test_a_time_that_nobody_can_read_is_shown_as_it_is() -> None:
-    assert moment("yesterday") is None
-    assert moment("2026-01-01T00:00:00+00:00") == 1767225600
-
-
-def test_a_diff_escapes_what_it_quotes(tmp_path: Path) -> None:
-    before = a_card(payload="Useful when:\n- always\n\n<script>one</script>")
-    store = TreeStore.create(tmp_path / "oak", DOMAINS, [before])
-    store.apply(Edit(before.with_payload(before.payload.replace("one", "two"))), author="editor")
-    shown = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}").body
-    assert "<script>" not in shown
-    assert "&lt;script&gt;one" in shown
-    assert "&lt;script&gt;two" in shown
 
 
 # Where it was shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
@@ -17,7 +16,7 @@ from kace.runs.table import open_tables
 from tests.report.hostile import hostile_run
 from tests.report.opened import opened
 from tests.report.page_audit import Audit, body_of
-from tests.report.samples import a_run, a_solve, an_attempt
+from tests.report.samples import a_run, a_solve
 
 
 def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
@@ -36,9 +35,8 @@ def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
 
 def page_of(workspace: Workspace, path: str) -> Audit:
     """A page as an export writes it."""
-    parts = [unquote(part) for part in path.strip("/").split("/")]
     link = Links(frozenset())
-    return Audit(body_of(document(page_at(workspace, parts, link=link), link)))
+    return Audit(body_of(document(page_at(workspace, path, link=link), link)))
 
 
 def settled(client: TestClient, path: str) -> Audit:
@@ -55,8 +53,8 @@ def test_the_page_says_what_the_comparison_says(tmp_path: Path):
     with opened(tmp_path / "both") as client:
         page = settled(client, "/run/first/against/second")
     assert compare(theirs, ours).sentence.replace(" %", "\u00a0%") in page.text.replace("95 %", "95\u00a0%")
-    assert "; of those shown 3 gained and 2 broken, harm rate 16.7%" in page.text
-    assert "75.0% first, n = 12" in page.text and "66.7% second, n = 12" in page.text
+    assert "first 12 0 3 2 16.7%" in page.text, "cards shown, gained and broken"
+    assert "75.0% first" in page.text and "66.7%" in page.text
     assert "+8.3" in page.text
 
 
@@ -71,7 +69,7 @@ def test_gained_and_lost_problems_lead_to_both_solves(tmp_path: Path):
     for problem in (*gained, *lost):
         for run in ("first", "second"):
             assert path_of("run", run, "problem", problem, "0") in page.links
-    assert "/run/first?against=second&change=gained" in page.links
+    assert "/run/first?against=second&change=gained#solves" in page.links
     assert "Gained 3" in page.text and "Lost 2" in page.text
 
 
@@ -90,16 +88,6 @@ def test_with_several_seeds_the_seed_that_tells_is_led_to(tmp_path: Path):
     with opened(tmp_path / "both") as client:
         page = settled(client, "/run/first/against/second")
     assert path_of("run", "first", "problem", "b" * 16, "1") in page.links
-    assert "p +50" in page.text
-
-
-def test_what_differs_in_how_they_were_made_is_listed_without_secrets(tmp_path: Path):
-    a_run(tmp_path / "both" / "first", config={"model": "a", "base_url": "http://me:hunter2@host/v1", "seed": 1})
-    a_run(tmp_path / "both" / "second", config={"model": "a", "seed": 2})
-    with opened(tmp_path / "both") as client:
-        page = settled(client, "/run/first/against/second")
-    assert "config seed" in page.text and "config base_url" in page.text and "config model" not in page.text
-    assert "hunter2" not in page.html
 
 
 def test_runs_without_a_problem_in_common_are_shown_and_not_compared(tmp_path: Path):
@@ -107,7 +95,7 @@ def test_runs_without_a_problem_in_common_are_shown_and_not_compared(tmp_path: P
     a_run(tmp_path / "both" / "second", [a_solve("c" * 16)])
     with opened(tmp_path / "both") as client:
         page = settled(client, "/run/first/against/second")
-    assert "share no solve of a problem whose answer is known" in page.text and "Side by side" in page.text
+    assert "first has no problem and seed in common with second" in page.text
 
 
 @pytest.mark.parametrize("correct", [None, True])
@@ -116,7 +104,7 @@ def test_runs_without_answers_or_solves_have_a_page(tmp_path: Path, correct: boo
     folder = a_run(tmp_path / "both" / "second")
     (folder / "traces.jsonl").write_text("")
     with opened(tmp_path / "both") as client:
-        assert "Side by side" in settled(client, "/run/first/against/second").text
+        assert "Two runs side by side" in settled(client, "/run/first/against/second").text
 
 
 @pytest.mark.parametrize("path", ["/run/first/against/first", "/run/first/against/none", "/run/none/against/first"])
@@ -124,19 +112,6 @@ def test_what_is_not_there_is_not_compared(tmp_path: Path, path: str):
     runs(tmp_path / "both")
     with opened(tmp_path / "both") as client:
         assert client.get(path).status_code == 404
-
-
-def test_figures_that_only_one_run_has_are_shown_for_both(tmp_path: Path):
-    spent = an_attempt(cached=40, input=100)
-    a_run(tmp_path / "both" / "first", [a_solve(failed=True, real_calls=3, attempts=(spent,), seconds=2.0)])
-    a_run(tmp_path / "both" / "second", [a_solve(recalls=(), seconds=2.0)])
-    with opened(tmp_path / "both") as client:
-        said = settled(client, "/run/first/against/second").text
-    assert "Calls really made per problem 3.00 5.00 −2.00 (−40\u00a0%)" in said.replace(" %", "\u00a0%")
-    assert "of it cached 40 0 +40" in said and "Calls to route a problem 1.00 0.00 +1.00" in said
-    assert "Active tokens of learned text in the fullest prompt 60 0 +60" in said
-    assert "Lost calls solves that lost a call to the provider 1 0 +1" in said
-    assert "Seconds per solve, waiting included 2.0 2.0 0.0" in said, "nothing has no sign"
 
 
 def test_a_run_that_grows_is_compared_again(tmp_path: Path):

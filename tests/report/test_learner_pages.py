@@ -65,7 +65,7 @@ def page_of(folder: Path, path: str = "", query: dict[str, str] | None = None, *
     text = answer.text
     if static and answer.status_code == 200:
         link = Links(frozenset({f"/learner/{folder.name}", f"/learner/{folder.name}/proposals"}))
-        text = document(page_at(workspace, ["learner", folder.name, *filter(None, path.split("/"))], link=link), link)
+        text = document(page_at(workspace, f"/learner/{folder.name}{path}", link=link), link)
     refresh = re.search('data-refresh="([^"]*)"', text)
     title = re.search("<title>(.*) · kace</title>", text)
     assert title is not None
@@ -278,11 +278,7 @@ def test_every_proposal_is_listed_with_what_became_of_it(tmp_path: Path):
     ("query", "shown"),
     [
         ({"fate": "refused"}, 2),
-        ({"fate": "refused", "rule": "wrong"}, 1),
-        ({"place": "HS geometry"}, 1),
-        ({"epoch": "1", "place": "MS algebra", "fate": "kept"}, 1),
-        ({"epoch": "2"}, 0),
-        ({"epoch": "<script>", "place": "x" * 500, "page": "99"}, 0),
+        ({"fate": "<script>", "page": "99"}, 6),
         ({}, 6),
     ],
 )
@@ -292,7 +288,7 @@ def test_filters_narrow_the_list_and_stay_chosen(tmp_path: Path, query: dict[str
     assert listed.count("<h3>") == shown
     assert Audit(page.body).strange == []
     if query.get("fate") == "refused":
-        assert '<option value="refused" selected="">' in page.body
+        assert 'class="chip" aria-current="true">refused 2' in page.body
 
 
 def test_the_same_id_proposed_twice_is_admitted_once(tmp_path: Path):
@@ -321,7 +317,7 @@ def test_nothing_that_a_teacher_or_a_file_says_becomes_markup(tmp_path: Path, te
     (tree / "learn" / "learn.json").write_text(json.dumps(manifest))
     bill = {"roles": {text: {"calls": 1, "usd": 1.0}}}
     (tree / "learn" / "bill.json").write_text(json.dumps(bill))
-    for page in (served(tree), served(tree, "/proposals"), served(tree, "/proposals", rule=text, place=text)):
+    for page in (served(tree), served(tree, "/proposals"), served(tree, "/proposals", fate=text)):
         found = Audit(page.body)
         assert found.strange == [] and "could not be read" not in found.text
 
@@ -390,6 +386,5 @@ def answer_all(letters: Path, world: World, client: TestClient | None = None) ->
             Inbox(letters).write(entry.name, reply)
             continue
         path = path_of("inbox", letters.name, entry.name)
-        token = Audit(body_of(client.get(path).text)).fields["token"]
-        sent = client.post(path, data={"token": token, "text": reply, "do": "write", "anyway": "yes"})
+        sent = client.post(path, data={"text": reply})
         assert sent.status_code == 303

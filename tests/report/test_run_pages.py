@@ -170,14 +170,6 @@ def test_only_runs_of_the_same_problems_are_offered_for_comparison(tmp_path: Pat
     assert "/run/kace/against/same" in links and "/run/kace/against/strange" not in links
 
 
-def test_runs_of_the_same_problems_are_drawn_beside_it(shelf: Workspace, tmp_path: Path):
-    text = read(ask(shelf)).text
-    assert "Accuracy against calls" in text
-    assert "kace (this run)" in text
-    a_run(tmp_path / "alone" / "else", some_solves())
-    assert "Accuracy against calls" not in read(ask(Workspace([tmp_path / "alone"]), "else")).text
-
-
 def test_a_hundred_solves_a_page_and_every_page_is_a_link(tmp_path: Path):
     solves = [a_solve(f"{number:016x}", label=f"P-{number}") for number in range(250)]
     shelf = Workspace([a_run(tmp_path / "many", solves)])

@@ -68,7 +68,7 @@ def test_it_writes_files_and_says_where(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing-here"], "no such file"),
+        (["nothing-here"], "holds nothing to look at"),
         (["."], "nothing to look at"),
         (["runs", "--export", "."], "no export of ours"),
     ],
@@ -87,4 +87,4 @@ def test_a_busy_port_is_named(tmp_path):
     with viewing(tmp_path, "first", "--no-browser") as (_, address):
         port = address.split(":")[2].split("/")[0]
         done = run_kace(tmp_path, "view", "first", "--no-browser", "--port", port)
-    assert done.returncode == 2 and f"port {port} on 127.0.0.1 is in use" in done.stderr
+    assert done.returncode == 2 and f"cannot listen on 127.0.0.1:{port} (address already in use)" in done.stderr

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -9,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError, UsageError
-from kace.report import export as export_module
 from kace.report import pages as pages_module
-from kace.report.pages import LIST, export
+from kace.report.pages import export
 from kace.report.render import FILE_POLICY, LEFT_OUT, assets, file_name
 from kace.report.workspace import Workspace
 from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
@@ -36,7 +34,7 @@ def pages(folder: Path) -> list[Path]:
 def test_every_item_has_its_pages(folder):
     names = {path.name for path in pages(folder)}
     for path in (
-        *("/", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/tree/oak/cell/algebra/medium", "/run/first"),
+        *("/", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/run/first"),
         *(f"/run/first/problem/{'b' * 16}/0", "/learner/oak", "/inbox/letters"),
         *("/inbox/letters/propose-1",),
     ):
@@ -78,14 +76,7 @@ def test_a_second_export_takes_away_what_is_gone_and_nothing_else(workspace, fol
     assert not (folder / file_name("/tree/oak")).exists()
     assert (folder / file_name("/tree/elm")).exists()
     assert (folder / "mine.txt").read_text() == "keep me"
-    assert done.index.is_file() and not list(folder.glob(".*"))
-
-
-def test_a_list_made_up_by_somebody_else_takes_nothing_away(workspace, folder, tmp_path):
-    (tmp_path / "precious").write_text("keep me")
-    (folder / LIST).write_text(json.dumps(["../precious", str(tmp_path / "precious"), "assets/../../precious", 7]))
-    export(workspace, folder)
-    assert (tmp_path / "precious").exists()
+    assert "/tree/elm" in done and not list(folder.glob(".*"))
 
 
 def test_an_export_that_was_cut_short_can_be_made_again(workspace, tmp_path, monkeypatch):
@@ -93,7 +84,7 @@ def test_an_export_that_was_cut_short_can_be_made_again(workspace, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(export_module, "_page_at", stop)
+        patched.setattr(pages_module, "page_at", stop)
         with pytest.raises(KeyboardInterrupt):
             export(workspace, tmp_path / "out")
     assert not (tmp_path / "out" / "index.html").exists()

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote
 
 from starlette.testclient import TestClient
 
@@ -57,7 +56,7 @@ def page_of(workspace: Workspace, path: str, *, static: bool = False, **query: s
     text = answer.text
     if static and answer.status_code == 200:
         link = Links(frozenset(paths_of(workspace)))
-        text = document(page_at(workspace, [unquote(part) for part in path.split("/") if part], link=link), link)
+        text = document(page_at(workspace, path, link=link), link)
     refresh = re.search(r'<body data-refresh="([\d.]+)"', text)
     main = text.partition('<main id="content" tabindex="-1">')[2].rpartition("</main>")[0]
     way, found, body = main.partition("</ol></nav>")

@@ -11,7 +11,7 @@ import pytest
 
 from kace.errors import UsageError
 from kace.problems import Problem, problem_rows
-from kace.report.evaluation import evaluation_of, markdown, page
+from kace.report.evaluation import evaluation_of, page
 from kace.runs.compare import MCNEMAR, compare
 from kace.runs.metrics import clusters_of, metrics_of
 from kace.runs.stats import cluster_interval, sign_flip, wilson
@@ -115,7 +115,7 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
     (folder / "problems.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "{broken\n")
     found = evaluation_of([arm], cluster="source")
     assert (found.cluster, found.clusters) == ("source", 2)
-    for text in (markdown(found), page(found)):
+    for text in (page(found),):
         assert "Intervals resample 2 sources: all problems and seeds of one source stay together." in text
 
 

@@ -29,7 +29,7 @@ REFRESH = 5.0
 WRITING = threading.Lock()
 """Held while a reply is looked for and written."""
 BLOCK = re.compile(r"^<(\w+)>\n(.*?)^</\1>", re.MULTILINE | re.DOTALL)
-FIELD = re.compile(r"^(\w+:).*\n", re.MULTILINE)
+FIELD = re.compile(r"^([a-z]+:).*\n", re.MULTILINE)
 CARD_ID = re.compile(r"^<card>\n(?:id: |\[)([A-Z0-9_]{1,80})", re.MULTILINE)
 ABOUT = re.compile(
     r"^(?:Domain|Difficulty): (\w{1,80})|<problem>\n(.{1,90})", re.MULTILINE
@@ -166,7 +166,7 @@ def parse_request(name: str, text: str) -> TeacherRequest:
         about=", ".join(found[:2]),
         again=again,
         whole="\n\n".join(messages).strip(),
-        draft="" if again else _draft(rules, CARD_ID.findall(first)),
+        draft="" if again else _draft(task + rules, CARD_ID.findall(first)),
     )
 
 

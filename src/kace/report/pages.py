@@ -168,7 +168,8 @@ def summarize(workspace: Workspace, item: Item) -> Summary:
     if item.kind == "tree":
         tree = workspace.tree(item.name)
         size = counted(len(tree.tree), "card")
-        return Summary(item, size, changed, tree.frozen and ("frozen", "info"))
+        frozen = ("frozen", "info") if tree.frozen else None
+        return Summary(item, size, changed, frozen)
     if item.kind == "inbox":
         waiting = [
             one for one in Inbox(item.path).entries() if not one.answered
@@ -350,6 +351,7 @@ class AnswerGroup(NamedTuple):
 
     answer: str | None
     attempts: Mapping[int, Attempt]  # by position in the solve
+    support: int  # attempts with this answer up to this tier
     mark: str
 
     @property
@@ -414,10 +416,11 @@ def _groups(record: Solution, start: int, end: int) -> list[AnswerGroup]:
         here = {at: rest.pop(at) for at in each.positions if at in rest}
         for first in list(here.values())[:1]:
             mark = mark_of(first.correct, first.outcome)
-            groups.append(AnswerGroup(each.answer, here, mark))
-    groups.sort(key=lambda group: (-group.votes, min(group.attempts)))
+            support = sum(at < end for at in each.positions)
+            groups.append(AnswerGroup(each.answer, here, support, mark))
+    groups.sort(key=lambda one: (-one.votes, -one.support, min(one.attempts)))
     if rest:
-        groups.append(AnswerGroup(None, rest, "nothing"))
+        groups.append(AnswerGroup(None, rest, 0, "nothing"))
     return groups
 
 
@@ -491,7 +494,7 @@ def export(workspace: Workspace, folder: Path) -> list[str]:
 
     Raises `UsageError` for a folder that holds anything but an earlier export.
     """
-    old = {path.name for path in folder.glob("*")} if folder.is_dir() else {}
+    old = {path.name for path in folder.glob("*")} if folder.is_dir() else ()
     if old and MARK not in old:
         raise UsageError(
             f"{folder} is not empty, and no export of ours",
@@ -500,8 +503,9 @@ def export(workspace: Workspace, folder: Path) -> list[str]:
     paths = list(paths_of(workspace))
     link = Links(exported=frozenset(paths))
     _write(folder, MARK, "kace view --export wrote this folder.\n")
-    for path in folder.glob("*.html"):
-        path.unlink()
+    for name in old:
+        if name.endswith(".html"):
+            (folder / name).unlink()
     for name, content in assets().items():
         _write(folder, f"assets/{name}", content)
     for path in paths:

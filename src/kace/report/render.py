@@ -393,15 +393,17 @@ def _markdown() -> MarkdownIt:
     Texts of models use the characters of these for other things.
     """
     made = MarkdownIt("commonmark", {"html": False, "breaks": True})
+    made.options["xhtmlOut"] = False
     made.options["maxNesting"] = 100
     made.disable(["code", "lheading", "reference", "html_block", "html_inline"])
     made.disable(["link", "image", "autolink", "entity", "escape"])
 
-    def lower_headings(state: StateCore) -> None:
-        """Put headings below those of the page."""
+    def fit_the_page(state: StateCore) -> None:
+        """Put headings below those of the page, and drop the languages of fences."""
         for token in state.tokens:
+            token.info = ""  # it would become an attribute
             if token.type.startswith("heading"):
                 token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
 
-    made.core.ruler.push("lower_headings", lower_headings)
+    made.core.ruler.push("fit_the_page", fit_the_page)
     return made

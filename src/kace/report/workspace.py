@@ -89,11 +89,15 @@ class Workspace:
         self._items: dict[str, dict[str, Item]] = {}
         self._known: dict[tuple[str, Path], tuple[list[FileState], Any]] = {}
         for path in paths:
-            real = path.resolve()
-            if next(_found_in(real), None) is None:
-                what = f"{str(path)[:200]!r} holds nothing to look at"
-                raise UsageError(what, fix=f"name {WHAT}")
-            self.roots.append(real)
+            what = f"{str(path)[:200]!r} holds nothing to look at"
+            with suppress(OSError, ValueError, RuntimeError):
+                real = path.resolve(strict=True)
+                if next(_found_in(real), None):
+                    self.roots.append(real)
+                    continue
+            raise UsageError(what, fix=f"name {WHAT}")
+        if not self.roots:
+            raise UsageError("nothing to look at", fix=f"name {WHAT}")
         self._look()
 
     def items(self, kind: str) -> list[Item]:
@@ -112,11 +116,12 @@ class Workspace:
 
     def only(self) -> Item | None:
         """Return the item that was opened, if a single one was."""
-        for kind in ("tree", "run", "inbox"):
-            for item in self.items(kind):
-                if self.roots == [item.path]:
-                    return item
-        return None
+        found = [*self.items("tree"), *self.items("inbox")]
+        for run in self.items("run"):
+            # A step of a learner comes with it.
+            if run.path.parent.name != "learn":
+                found.append(run)
+        return found[0] if len(found) == 1 else None
 
     def table(self, name: str) -> Table:
         """Return a run with everything that it has written so far."""
