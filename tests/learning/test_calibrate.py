@@ -142,6 +142,6 @@ def test_the_command_calibrates_any_tree(tmp_path: Path):
     done = run_kace(tmp_path, *command)
     assert done.returncode == 0, done.stderr
     assert "a card is shown from 0.460 on" in done.stdout
-    assert "gate         threshold 0.46" in run_kace(tmp_path, "tree", "show", "tree").stdout
+    assert " threshold 0.46" in run_kace(tmp_path, "tree", "show", "tree").stdout
     assert tomllib.loads((tmp_path / "tree" / "profile.toml").read_text())["retrieval"]["relevance_threshold"] == LEAST
     assert run_kace(tmp_path, *command, "--limit", "3").returncode == 2, "three problems say nothing"
