@@ -189,7 +189,6 @@ def test_a_price_may_set_cache_writes_apart(tmp_path: Path):
     ("flags", "env", "complaint"),
     [
         ({"modle": "x"}, {}, "unknown setting 'modle' from flag; did you mean 'model'?"),
-        ({}, {"KACE_SEDE": "1"}, "unknown setting 'sede' from env; did you mean 'seed'?"),
         ({"preset": "aime"}, {}, "unknown preset 'aime'; did you mean 'aime25'?"),
         ({}, {"KACE_SEED": "many"}, "setting 'seed' (from env)"),
         ({}, {"KACE_ROUTER": "many"}, "setting 'retrieval.router' (from env)"),
@@ -221,3 +220,19 @@ def test_where_the_cache_lives(tmp_path: Path):
     assert user_cache({"KACE_CACHE_DIR": str(tmp_path)}) == tmp_path
     assert user_cache({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "kace"
     assert user_cache({}) == Path.home() / ".cache" / "kace"
+
+
+def test_an_unknown_variable_of_ours_warns_and_stops_nothing(caplog: pytest.LogCaptureFixture):
+    assert load_config(env={"KACE_SEDE": "1", "KACE_HOME": "/x"}).seed == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        "kace: KACE_SEDE names no setting; did you mean KACE_SEED?",
+        "kace: KACE_HOME names no setting",
+    ]
+
+
+def test_common_models_come_with_prices_and_ones_own_win(tmp_path: Path):
+    assert load_config(env={}).prices["openai/gpt-4.1-mini"] == Price(0.4, 1.6, 0.1)
+    (tmp_path / "kace.toml").write_text('[prices."openai/gpt-4.1-mini"]\ninput = 1\noutput = 2\n')
+    prices = load_config(env={}).prices
+    assert prices["openai/gpt-4.1-mini"] == Price(1, 2)
+    assert prices["openai/gpt-4o-mini"].output == 0.6

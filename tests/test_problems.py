@@ -41,6 +41,7 @@ from kace.problems import (
     read_hub,
     read_listing,
     set_hash,
+    split_problems,
     tidy,
 )
 from tests.file_server import FileServer, address, serving
@@ -420,3 +421,20 @@ BOXES = (r"\boxed{7}", r"\fbox{7}", r"\boxed 7.", r"\boxed {7}", r"\boxed{1}, th
 def test_the_answer_of_a_published_row_is_found(row: Problem, answer: str | None):
     assert tidy(row).answer == answer
     assert tidy(Problem("?", domain="Counting & Probability")).domain == "counting_and_probability"
+
+
+def test_a_split_repeats_and_keeps_families_and_rewordings_together():
+    rows = [Problem(f"What is {n} plus {n}?", str(2 * n)) for n in range(60)]
+    again = [Problem(f"what IS {n} plus  {n} ?", str(2 * n)) for n in range(5)]
+    kin = [Problem(f"A cow eats {n} bales.", "1", family="cows") for n in range(8)]
+    problems = [*rows, *again, *kin]
+    drawn = split_problems(problems, (0.5, 0.2))
+    assert sorted(each.id for part in drawn.values() for each in part) == sorted(each.id for each in problems)
+    assert [len(drawn[name]) for name in SPLITS] == pytest.approx([36, 15, 22], abs=9)
+    for one, other in combinations(drawn.values(), 2):
+        assert overlaps(one, other) == []
+        assert not {each.family for each in one if each.family} & {each.family for each in other}
+    assert split_problems(problems[::-1], (0.5, 0.2)).keys() == drawn.keys()
+    assert {name: {each.id for each in part} for name, part in split_problems(problems, (0.5, 0.2)).items()} == {
+        name: {each.id for each in part} for name, part in drawn.items()
+    }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import os
 import re
 import tomllib
@@ -33,6 +34,7 @@ from pydantic import (
 from kace.errors import UsageError, public_url
 from kace.files import read_plain
 
+log = logging.getLogger(__name__)
 CONFIG_FILE = "kace.toml"
 ENV_PREFIX = "KACE_"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -54,6 +56,7 @@ PROFILES = {
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
 DEFAULT_PROFILE = "default"  # names the class defaults
+PRICES = Path(__file__).parent / "data" / "prices.toml"
 BUNDLED_TREES = (
     Path(__file__).parent / "cards" / "bundled"
 )  # frozen, NAME.jsonl
@@ -446,11 +449,14 @@ def load_config(
         ("flag", given),
     ]
     values: dict[str, object] = {"cache_dir": user_cache(env)}
+    prices: dict[str, object] = dict(_read_toml(PRICES))
     retrieval: dict[str, object] = {}
     sources: dict[str, Source] = {}
     for source, layer in layers:
         for name, value in layer.items():
-            if name == "retrieval" and isinstance(value, Mapping):
+            if name == "prices" and isinstance(value, Mapping):
+                prices |= value
+            elif name == "retrieval" and isinstance(value, Mapping):
                 retrieval |= value
                 sources |= {f"retrieval.{key}": source for key in value}
             elif name in RetrievalConfig.model_fields:
@@ -462,6 +468,7 @@ def load_config(
             else:
                 raise _unknown_setting(name, source)
     _check_keys(values, sources)
+    values.setdefault("prices", prices)
     if values.get("tree"):
         values["tree"] = tree_path(str(values["tree"]))
     profile = profile_of(values.get("profile"), values.get("tree")).get(
@@ -619,9 +626,20 @@ def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
     for variable, name in SHARED_ENV.items():
         if env.get(variable):
             values[name] = env[variable]
+    known = (*Config.model_fields, *RetrievalConfig.model_fields)
     for variable, value in env.items():
         if value and variable.startswith(ENV_PREFIX):
-            values[variable.removeprefix(ENV_PREFIX).lower()] = value
+            name = variable.removeprefix(ENV_PREFIX).lower()
+            if name in known:
+                values[name] = value
+            else:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = (
+                    f"; did you mean {ENV_PREFIX}{near[0].upper()}?"
+                    if near
+                    else ""
+                )
+                log.warning("kace: %s names no setting%s", variable, hint)
     return values
 
 

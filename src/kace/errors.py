@@ -15,6 +15,7 @@ from __future__ import annotations
 import html
 import re
 from base64 import b64encode
+from pathlib import PurePath
 from urllib.parse import quote, unquote, urlsplit
 
 
@@ -59,7 +60,10 @@ class Outstanding(KaceError):
         what = f"{len(requests)} without a reply, the first is {requests[0]}"
         if len(requests) == 1:
             what = f"1 request without a reply: {requests[0]}"
-        fix = "write each reply into the file that its request names, then run the same command"
+        fix = (
+            "write each reply into the file that its request names, or in a browser "
+            f"(kace view {PurePath(requests[0]).parent}), then run the same command"
+        )
         super().__init__(what, fix=fix)
 
 

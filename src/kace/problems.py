@@ -685,3 +685,26 @@ def _shape(problem: Problem) -> tuple[str, set[str]]:
     for start in range(max(1, len(words) - SEQUENCE + 1)):
         sequences.add(" ".join(words[start : start + SEQUENCE]))
     return " ".join(numbers), sequences
+
+
+def split_problems(
+    problems: Sequence[Problem], shares: tuple[float, float]
+) -> dict[str, list[Problem]]:
+    """Return a draw of problems for `SPLITS`; `shares` are of the first two.
+
+    The draw follows the hash of the texts, so that it repeats. Problems of one family,
+    and those that are one, reworded, are drawn together.
+    """
+    groups: defaultdict[str, list[Problem]] = defaultdict(list)
+    for problem, first in overlaps(problems, problems):
+        groups[problem.family or first.id].append(problem)
+    drawn: dict[str, list[Problem]] = {name: [] for name in SPLITS}
+    ends = (shares[0], shares[0] + shares[1], 1.0)
+    done = 0
+    for _, group in sorted(
+        groups.items(), key=lambda each: _short_hash(each[0])
+    ):
+        place = sum(done >= end * len(problems) for end in ends[:2])
+        drawn[SPLITS[place]] += group
+        done += len(group)
+    return drawn

@@ -46,6 +46,24 @@ def test_a_run_holds_every_problem_on_every_seed_and_adds_seeds_later(kace: Kace
     assert len(json.loads(more.stdout)["seeds"]) == 3
 
 
+def test_a_dry_run_says_what_it_takes_and_writes_nothing(kace: Kace, tmp_path: Path):
+    before = sorted(tmp_path.rglob("*"))
+    done = kace("eval", "--data", "p.jsonl", "--model", "openai/gpt-4.1-mini", "--seeds", "2", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr
+    assert "preset aime25 (at most 12,000 tokens an attempt)" in said
+    calls = round(2 * len(problems(2)) * (2 + 8 * 0.43))
+    assert f"solver      {calls:,} calls" in said and "USD" in said and "minutes" in said
+    assert sorted(tmp_path.rglob("*")) == before
+    unknown = kace("eval", "--data", "p.jsonl", "--model", "openai/mine", "--dry-run")
+    assert "price unknown" in unknown.stderr and "0.00 USD" not in unknown.stderr
+
+
+def test_a_run_ends_with_the_next_command(kace: Kace):
+    done = kace("eval", "--data", "p.jsonl", *DICE, "--limit", "2", "--out", "run")
+    assert done.stderr.splitlines()[-1].startswith("next:        kace report run")
+
+
 def test_another_system_in_the_same_folder_is_refused(kace: Kace):
     arguments = ("--data", "p.jsonl", *DICE, "--out", "run", "--seeds", "1", "--limit", "2")
     assert kace("eval", "--system", "single", *arguments).returncode == 0
@@ -72,7 +90,7 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
     TreeStore.create(
         tmp_path / "tree", [domain], [card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving")]
     )
-    low = ("--set", "relevance_threshold=0.3")  # invented words in short problems
+    low = ("--set", "relevance_threshold=0.1")  # invented words in short problems
     settings = ("--tree", "tree", "--data", "p.jsonl", *DICE, "--seeds", "2", *low)
     skip = ("--system", "kace", "--set", "es_policy=skip", "--out", "skip")
     for system in (("--system", "kace", "--out", "kace"), skip):
@@ -103,7 +121,7 @@ def test_every_system_is_listed_with_what_it_is(kace: Kace):
 
 
 WRONG = {
-    "unknown system": (("--system", "kase"), "did you mean 'kace'"),
+    "unknown system": (("--system", "kase"), "unknown system 'kase'"),
     "nothing to reuse": (("--system", "tiered", "--reuse", "nowhere"), "no calls are kept there"),
     "no tree": (("--system", "kace"), "reads a tree"),
     "no artefact": (("--system", "tiered-ace"), "kace learn --method ace"),

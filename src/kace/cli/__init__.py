@@ -29,11 +29,38 @@ VERBS = {
     },
     "Look": {
         "view": "Show trees, runs and learners in the browser.",
-        "data": "List, fetch and write problem sets.",
+        "data": "List, fetch and split problem sets.",
         "models": "List and fetch embedded models.",
         "mcp": "Offer kace to agents: tools over stdio (MCP), or a skill.",
         "doctor": "Check the model, its endpoint and key, and write access.",
     },
+}
+EXAMPLES = {
+    "solve": (
+        'kace solve "What is 6 times 7?" --model openai/gpt-4.1-mini',
+        "kace solve --file problems.jsonl --tree starter --out runs/mine",
+        'kace solve "..." --model openai/qwen3 --base-url http://127.0.0.1:11434/v1',
+    ),
+    "eval": (
+        "kace eval --data mine.csv --set fields.problem=question --dry-run",
+        "kace eval --system kace --tree TREE --data test.jsonl --out runs/kace",
+    ),
+    "learn": (
+        "kace learn --train train.jsonl --teacher anthropic/NAME --out TREE --dry-run",
+        "kace learn --train train.jsonl --teacher exchange/inbox --out TREE",
+    ),
+    "report": (
+        "kace report runs/tiered runs/kace",
+        "kace report runs/tiered runs/kace --out page",
+        "kace report scores.csv",
+    ),
+    "lift": (
+        "kace lift --skill my-skill --data problems.jsonl --model openai/NAME",
+    ),
+    "serve": (
+        "kace serve --tree TREE --model openai/NAME --record runs/served",
+    ),
+    "data": ("kace data split mine.csv --out data",),
 }
 MODULES = {"mcp": "serve", "view": "serve"}
 """Where verbs are that share a module."""
@@ -54,6 +81,9 @@ class Verbs(click.Group):
             return None
         module = import_module(f"kace.cli.{MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name, module.command)
+        if cmd_name in EXAMPLES:
+            lines = ["\b", "Examples:", *EXAMPLES[cmd_name]]
+            command.epilog = "\n  ".join(lines).replace("\n  Ex", "\nEx")
         return command
 
     def format_commands(

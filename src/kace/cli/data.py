@@ -18,19 +18,22 @@ from kace.problems import (
     Dataset,
     HubFile,
     canonical,
+    check_labelled,
     is_cached,
     labelled,
     load_bundled,
     load_dataset,
+    load_problems,
     problem_rows,
     published_sets,
     split_names,
+    split_problems,
 )
 
 
 @click.group("data", cls=Commands, no_args_is_help=True)
 def command() -> None:
-    """List, fetch and write problem sets."""
+    """List, fetch and split problem sets."""
 
 
 @command.command("list")
@@ -95,6 +98,40 @@ def fetch(options: Options, names: tuple[str, ...], out: Path | None) -> None:
                 rows = "\n".join(problem_rows(found.problems))
                 path = out / f"{found.name}_{found.split}.jsonl"
                 write_atomic(path, rows + "\n")
+
+
+@command.command()
+@click.argument("file", type=PATH)
+@takes()
+@click.option(
+    "--out",
+    "-o",
+    type=PATH,
+    default="data",
+    help="The folder for train.jsonl, validation.jsonl and test.jsonl.",
+)
+@click.option(
+    "--shares",
+    type=(click.FloatRange(0, 1), click.FloatRange(0, 1)),
+    default=(0.5, 0.0),
+    metavar="TRAIN VALIDATION",
+    help="The shares to train on and to validate with; the rest is the test.",
+)
+def split(
+    options: Options, file: Path, out: Path, shares: tuple[float, float]
+) -> None:
+    """Split labelled problems into files to train on, validate with and test.
+
+    The draw depends on the texts alone. Problems that are one, reworded, and those of
+    one family stay together. FILE is JSONL, a JSON list or CSV.
+    """
+    problems = load_problems(file, options.config().fields)
+    check_labelled(problems, file.name, str(file))
+    for name, part in split_problems(problems, shares).items():
+        path = out / f"{name}.jsonl"
+        if part:
+            write_atomic(path, "\n".join(problem_rows(part)) + "\n")
+            print(f"{name:12} {len(part):5,}  {path}")
 
 
 def load_data(

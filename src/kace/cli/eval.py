@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,12 +16,18 @@ from kace.cards.store import open_tree
 from kace.cli.data import load_data
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
-from kace.cli.solve import metrics_lines
+from kace.cli.solve import forecast_lines, metrics_lines
 from kace.cli.terminal import RunProgress, note, print_lines, run_async
 from kace.config import benchmark_preset
 from kace.errors import UsageError
+from kace.learning.report import (
+    CHARS_PER_TOKEN,
+    LADDER_ATTEMPTS,
+    forecast_attempts,
+)
 from kace.runs.shards import Shard
 from kace.runs.table import Table
+from kace.words import counted
 
 
 @click.command("eval")
@@ -72,6 +78,11 @@ from kace.runs.table import Table
     help="A run whose calls are not paid again for the same requests.",
 )
 @click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what it would take, and spend nothing.",
+)
+@click.option(
     "--out", type=PATH, help="The run directory; the same command resumes it."
 )
 def command(
@@ -82,6 +93,7 @@ def command(
     seeds: int,
     artefact: Path | None,
     reuse: tuple[Path, ...],
+    dry_run: bool,
     out: Path | None,
 ) -> None:
     """Evaluate a system on a data set and write a run.
@@ -110,19 +122,42 @@ def command(
     )
     folder = out or trial.folder()
     began = time.monotonic()
+    check_trial(trial, reuse)
+    for line in plan_lines(trial, folder):
+        note(f"kace: {line}")
+    if dry_run:
+        note("kace: nothing was spent")
+        return
     finish_trial(trial, folder, reuse)
     metrics = Table.open(folder).metrics(config.prices.get(config.model))
     row = json.dumps(asdict(metrics), ensure_ascii=False, default=str)
     options.show(row, metrics_lines(metrics))
     note(f"seconds      {time.monotonic() - began:.0f}")
     note(f"run          {folder}")
+    note(f"next:        kace report {folder} OTHER_RUN; kace view {folder}")
 
 
-def finish_trial(
-    trial: Trial, folder: Path, reuse: Sequence[Path] = ()
-) -> None:
-    """Finish a trial's run, with a progress line in a terminal."""
-    # An error must come before there is a folder.
+def plan_lines(trial: Trial, folder: Path) -> Iterator[str]:
+    """Yield what a trial is, and what is left of it is expected to take."""
+    config = trial.config
+    caps = {draw.max_tokens for draw in config.tier_sampling().values()}
+    size = f"{counted(len(trial.problems), 'problem')} x {counted(trial.seeds, 'seed')}"
+    yield (
+        f"{trial.system}: {size}, {config.model}, preset {config.preset} "
+        f"(at most {max(caps):,} tokens an attempt)"
+    )
+    solves = len(trial.problems) * trial.seeds
+    if (folder / "traces.jsonl").is_file():
+        solves -= len(Table.open(folder))
+    attempts = spec_of(trial.system).attempts or LADDER_ATTEMPTS
+    chars = sum(len(problem.text) for problem in trial.problems)
+    mean = chars / CHARS_PER_TOKEN / max(1, len(trial.problems))
+    found = forecast_attempts(mean * solves, solves, attempts, config)
+    yield from forecast_lines([found])
+
+
+def check_trial(trial: Trial, reuse: Sequence[Path]) -> None:
+    """Raise for what a trial lacks, before there is a folder."""
     require(trial.system, trial.tree, trial.artefact)
     for other in reuse:
         if not (other / "calls").is_dir():
@@ -130,12 +165,19 @@ def finish_trial(
                 f"--reuse {other}: no calls are kept there",
                 fix="name the folder of a run that kace eval made",
             )
+
+
+def finish_trial(
+    trial: Trial, folder: Path, reuse: Sequence[Path] = ()
+) -> None:
+    """Finish a trial's run, with a progress line in a terminal."""
+    check_trial(trial, reuse)
     prepare(trial.config)
     with trial.open(folder, reuse) as run:
         if len(run):
             note(f"kace: {len(run)} solves were done before")
         with RunProgress(len(trial.problems) * trial.seeds) as progress:
             work = run_trial(
-                trial, run, recalled=progress.solved, observer=progress
+                trial, run, recalled=progress.recalled, observer=progress
             )
             run_async(work, resumable=True)

@@ -28,6 +28,7 @@ from kace.cards.tree import EpistemicTree
 from kace.cli import learn_demo
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
+from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
     RunProgress,
     aligned,
@@ -58,7 +59,6 @@ from kace.learning.loop import learn as learn_tree
 from kace.learning.report import (
     CardReport,
     LearningReport,
-    RoleForecast,
     forecast,
     report_json,
     report_of,
@@ -245,6 +245,8 @@ def _settings(
     base = dict(profile_of(config.profile).get("learning", {}))
     if quick:
         base |= QUICK
+        if (config.teacher or "").startswith("exchange/"):
+            base["wordings"] = 0  # too long a request for a person
     return options.learning(Settings, base, epochs=epochs)
 
 
@@ -657,21 +659,6 @@ def _costs(report: LearningReport) -> Iterator[str]:
         yield f"{indent}{plain(cost.role, 30):12} {calls}, {read}, {cost.output:,} out, {usd}"
     if report.usd is not None:
         yield f"together     {report.usd:,.2f} USD"
-
-
-def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
-    """Yield what a run is expected to take, without prefix caches."""
-    for row in rows:
-        usd = "price unknown" if row.usd is None else f"{row.usd:.2f} USD"
-        tokens = f"{row.input:,.0f} tokens in and {row.output:,.0f} out"
-        yield f"{row.role:11} {row.calls:,.0f} calls, {tokens}, {usd}"
-        if row.usd is None:
-            yield (
-                f'            add [prices."{row.model}"] with input and output to '
-                "kace.toml"
-            )
-    minutes = sum(row.seconds for row in rows) / 60
-    yield f"time        about {minutes:,.0f} minutes"
 
 
 def calibration_lines(found: Calibration) -> Iterator[str]:

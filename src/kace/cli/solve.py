@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -28,6 +28,7 @@ from kace.cli.terminal import (
 from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
+from kace.learning.report import RoleForecast
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Metrics
@@ -295,6 +296,10 @@ def metrics_lines(metrics: Metrics) -> Iterator[str]:
     yield f"{m.name}: {m.problems} problems, {m.solves} solves, {m.model}"
     if m.accuracy is not None and m.wilson:
         over = counted(m.clusters, m.cluster)
+        if m.clusters < m.problems:
+            over += (
+                f"; kace report --cluster problem counts each of {m.problems}"
+            )
         low, high = m.wilson
         interval = f"95 % interval {low:.1%} to {high:.1%}, over {over}"
         yield f"accuracy     {m.accuracy:.1%}   ({interval})"
@@ -318,8 +323,23 @@ def metrics_lines(metrics: Metrics) -> Iterator[str]:
     if m.exits:
         exits = [f"{path.value} {count}" for path, count in m.exits.items()]
         yield f"exits        {'  '.join(exits)}"
-    if m.cost.usd is not None:
-        yield f"cost         {m.cost.usd:.4f} USD"
+    usd = "unknown" if m.cost.usd is None else f"{m.cost.usd:.4f} USD"
+    yield f"cost         {usd}"
+
+
+def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
+    """Yield what a run is expected to take, without prefix caches."""
+    for row in rows:
+        usd = "price unknown" if row.usd is None else f"{row.usd:.2f} USD"
+        tokens = f"{row.input:,.0f} tokens in and {row.output:,.0f} out"
+        yield f"{row.role:11} {row.calls:,.0f} calls, {tokens}, {usd}"
+        if row.usd is None:
+            yield (
+                f'            add [prices."{row.model}"] with input and output to '
+                "kace.toml"
+            )
+    minutes = sum(row.seconds for row in rows) / 60
+    yield f"time        about {minutes:,.0f} minutes"
 
 
 def side_by_side(

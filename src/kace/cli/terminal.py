@@ -156,11 +156,14 @@ class RunProgress:
         self.done = 0
         self.right = 0
         self.labelled = 0
+        self.before = 0
         self.began = time.monotonic()
         self._live: Live | None = None
 
     def begin(self, total: int) -> None:
         """Count another run, from its beginning."""
+        self.began = time.monotonic()
+        self.before = 0
         self.total = total
         self.done = 0
         self.right = 0
@@ -179,6 +182,19 @@ class RunProgress:
         self.done += 1
         self.labelled += solution.correct is not None
         self.right += bool(solution.correct)
+
+    def recalled(self, solution: Solution) -> None:
+        """Count a problem that was finished in an earlier run of the command."""
+        self.solved(solution)
+        self.before += 1
+
+    def remaining(self) -> str:
+        """Return the time left at the pace so far."""
+        made = self.done - self.before
+        if not made or not self.total:
+            return ""
+        pace = (time.monotonic() - self.began) / made
+        return f", about {duration(pace * (self.total - self.done))} left"
 
     def __enter__(self) -> Self:
         if can_redraw():
@@ -212,7 +228,19 @@ class RunProgress:
     def _render(self) -> Text:
         from rich.text import Text
 
-        return Text(f"{self.status()}, {time.monotonic() - self.began:.0f} s")
+        taken = duration(time.monotonic() - self.began)
+        return Text(f"{self.status()}, {taken}{self.remaining()}")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, such as `40 s`, `12 min` or `3.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return (
+        f"{seconds / 60:.0f} min"
+        if seconds < 6_000
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:

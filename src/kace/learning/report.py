@@ -24,7 +24,6 @@ from kace.errors import DataError, one_line
 from kace.files import inside
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import estimate
-from kace.ladder.tiers import LOCKED
 from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.measure import (
     Comparison,
@@ -527,6 +526,7 @@ CHARS_PER_TOKEN = 4
 DOMAINS = 5
 LADDER_SHARE = 0.43
 """Of the eight attempts past ES, the part that published runs made."""
+LADDER_ATTEMPTS = 2 + 8 * LADDER_SHARE
 FAILED_SHARE = 0.5
 """Of the problems, the part that a tier is expected not to deliver."""
 PROMPT_TOKENS = 1_000  # of a request, without its problem
@@ -570,9 +570,14 @@ def _forecast_solver(
     runs = settings.epochs * (settings.add_runs + 1 + settings.refine / 2)
     if settings.impact == "dropout":
         runs += settings.epochs * settings.impact_runs
-    past_es = sum(tier.attempts for tier in LOCKED[1:])
-    attempts = runs * (LOCKED[0].attempts + past_es * LADDER_SHARE)
-    calls = attempts * train
+    return forecast_attempts(text, train, runs * LADDER_ATTEMPTS, config)
+
+
+def forecast_attempts(
+    text: float, problems: int, attempts: float, config: Config
+) -> RoleForecast:
+    """Return the forecast of so many attempts at each problem."""
+    calls = attempts * problems
     cap = max(draw.max_tokens for draw in config.tier_sampling().values())
     written = calls * min(cap, TYPICAL_OUTPUT)
     read = attempts * text + calls * PROMPT_TOKENS

@@ -50,7 +50,12 @@ class Exchange:
         if text is None:
             if not self.wait:
                 raise Outstanding((str(question),))
-            log.warning("waiting for the reply to %s", question)
+            log.warning(
+                "waiting for the reply to %s; answer there, or in a browser: "
+                "kace view %s",
+                question,
+                self.folder,
+            )
         while text is None:
             await asyncio.sleep(self.poll)
             text = await _read_settled(answer)
