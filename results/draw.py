@@ -2,7 +2,7 @@
 
     python results/draw.py [FOLDER]
 
-Writes tables.md and by-group.svg beside this file, or to FOLDER.
+Writes tables.md, summary.md and by-group.svg beside this file, or to FOLDER.
 The same table always gives the same bytes.
 """
 
@@ -78,6 +78,8 @@ class Problem(NamedTuple):
     family: str
     seen: bool  # whether the training set has its family
     invented: bool  # whether it needs a convention that no model can know
+    label: str = ""
+    domain: str = ""
 
 
 class Row(NamedTuple):
@@ -88,6 +90,7 @@ class Row(NamedTuple):
     input: int
     output: int
     cards: tuple[str, ...]
+    truncated: int = 0  # attempts that the token cap cut
 
 
 class Difference(NamedTuple):
@@ -97,8 +100,11 @@ class Difference(NamedTuple):
     low: float
     high: float
     p: float
+    identical: bool = False  # whether no solve differs
 
     def __str__(self) -> str:
+        if self.identical:
+            return "identical"
         low = points(self.low)
         return f"{points(self.mean)} [{low}, {points(self.high)}]"
 
@@ -125,7 +131,11 @@ class Published:
         self.problems: dict[int, Problem] = {}
         for line in read_csv(folder / "problems.csv"):
             problem = Problem(
-                line["family"], line["seen"] == "1", line["invented"] == "1"
+                line["family"],
+                line["seen"] == "1",
+                line["invented"] == "1",
+                line["label"],
+                line["domain"],
             )
             self.problems[int(line["problem"])] = problem
         names: dict[str, tuple[str, str]] = {}
@@ -142,6 +152,7 @@ class Published:
                 int(line["input"]),
                 int(line["output"]),
                 tuple(line["cards"].split()),
+                int(line["truncated"]),
             )
 
     def select(self, arm: Arm, belongs: Belongs) -> Arm:
@@ -156,11 +167,19 @@ class Published:
         """Return what counts as one observation: the family, or the problem without one."""
         return self.problems[problem].family or problem
 
-    def compare(self, base: Arm, other: Arm, unchanged: int = 0) -> Difference:
+    def compare(
+        self,
+        base: Arm,
+        other: Arm,
+        unchanged: int = 0,
+        by: Callable[[int], object] | None = None,
+    ) -> Difference:
         """Return the paired difference, with a 95 % interval that resamples families.
 
-        `unchanged` problems without a family and without a difference are added.
+        `unchanged` problems without a family and without a difference are added. `by`
+        gives another cluster of a problem.
         """
+        cluster = by or self.cluster
         gains: dict[int, list[int]] = defaultdict(list)
         for key in base.keys() & other.keys():
             gains[key[0]].append(other[key].right - base[key].right)
@@ -168,7 +187,7 @@ class Published:
         means: dict[object, Fraction] = defaultdict(Fraction)
         sizes: Counter[object] = Counter()
         for problem, changes in gains.items():
-            name = self.cluster(problem)
+            name = cluster(problem)
             solves[name] += sum(changes)
             means[name] += Fraction(sum(changes), len(changes))
             sizes[name] += 1
@@ -177,7 +196,8 @@ class Published:
         low, high = cluster_interval(moved) or SPAN
         p = sign_flip(solves.values())
         mean = sum(means.values()) / (len(gains) + unchanged)
-        return Difference(float(mean), low, high, p)
+        identical = not any(any(changes) for changes in gains.values())
+        return Difference(float(mean), low, high, p, identical)
 
 
 def read_csv(path: Path) -> Iterable[dict[str, str]]:
@@ -352,6 +372,202 @@ def draw_tables(published: Published) -> str:
     return "\n".join(lines) + "\n"
 
 
+# The summary: what docs/results.md shows
+
+MAIN_GROUPS = {
+    "conventions seen": GROUPS["conventions, seen"],
+    "mathematics seen": GROUPS["mathematics, seen"],
+    "not seen": GROUPS["not seen"],
+    "all": GROUPS["all"],
+}
+MAIN = {
+    "worded-skip-es": "KACE, skip-ES",
+    "worded": "KACE, the default ladder",
+    "knn-fewshot-gated-skip-es": "gold few-shot behind the same threshold",
+    "knn-fewshot-skip-es": "gold few-shot, always shown",
+    "tiered-gepa-from-ms": "GEPA, taught by the solver itself",
+    "tiered-ace": "ACE, taught by the solver itself (empty playbook)",
+    "kace-placebo": "placebo: another domain's cards",
+    "oracle-card-skip-es": "oracle: the right card of those kept",
+}
+SOLVED_IN_CARDS = frozenset(
+    {
+        "expected_changes-retest-4",
+        "number_and_its_root-retest-2",
+        "shortest_way_on_a_box-retest-5",
+        "primes_with_odd_sum-retest-5",
+        "any_group_contains-retest-5",
+    }
+)
+"""Retest problems whose numbers and answer stand in a card's example."""
+
+
+class CardCounts(NamedTuple):
+    """Solves that read cards of some kind, and what became of them."""
+
+    read: int
+    gained: int
+    lost: int
+    base_right: int
+
+    def __str__(self) -> str:
+        return f"{self.read}: +{self.gained} / -{self.lost}"
+
+
+def right_cards(
+    published: Published, arms: Mapping[str, Arm]
+) -> dict[str, set[str]]:
+    """Return the cards that the oracles show to any problem, by family."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in ("oracle-card", "oracle-card-skip-es"):
+        for (problem, _), row in arms[name].items():
+            found[published.problems[problem].family].update(row.cards)
+    return found
+
+
+def count_cards(
+    base: Arm, arm: Arm, known: Callable[[int], set[str]], right: bool
+) -> CardCounts:
+    """Count the solves that read a right card, or only wrong ones, against the base.
+
+    `known` gives the right cards of a problem: those of its family.
+    """
+    read = 0
+    gained = 0
+    lost = 0
+    base_right = 0
+    for key, row in arm.items():
+        found = not known(key[0]).isdisjoint(row.cards)
+        if row.cards and found == right and key in base:
+            read += 1
+            gained += row.right > base[key].right
+            lost += row.right < base[key].right
+            base_right += base[key].right
+    return CardCounts(read, gained, lost, base_right)
+
+
+def truncated_share(arm: Arm) -> str:
+    """Return the share of attempts that the token cap cut."""
+    cut = sum(row.truncated for row in arm.values())
+    made = sum(row.calls for row in arm.values())
+    return f"{100 * cut / made:.0f} %"
+
+
+def keep_all(problem: Problem) -> bool:
+    """Whether a problem counts: each does."""
+    return True
+
+
+def keep_unsolved(problem: Problem) -> bool:
+    """Whether a problem counts that is solved in no card."""
+    return problem.label not in SOLVED_IN_CARDS
+
+
+def main_table(
+    published: Published, solver: str, keep: Belongs = keep_all
+) -> list[str]:
+    """Return the arms of the retest by group, with their costs and their cards."""
+    arms = {}
+    for name, arm in published.studies[f"techniques/retest-{solver}"].items():
+        arms[name] = published.select(arm, keep)
+    base = arms[BASE]
+    families = right_cards(published, arms)
+
+    def known(problem: int) -> set[str]:
+        return families[published.problems[problem].family]
+
+    first = ["Tiered"]
+    for belongs in MAIN_GROUPS.values():
+        first.append(percent(published.select(base, belongs)))
+    first += ["", "", *costs(base)[1:], truncated_share(base)]
+    rows = [first]
+    for name, title in MAIN.items():
+        if name not in arms:
+            continue
+        row = [title]
+        for belongs in MAIN_GROUPS.values():
+            ours = published.select(base, belongs)
+            theirs = published.select(arms[name], belongs)
+            row.append(str(published.compare(ours, theirs)))
+        counts = ["", ""]
+        if (
+            any(each.cards for each in arms[name].values())
+            and "few" not in name
+        ):
+            counts = [
+                str(count_cards(base, arms[name], known, right))
+                for right in (True, False)
+            ]
+        row += [*counts, *costs(arms[name])[1:]]
+        rows.append([*row, truncated_share(arms[name])])
+    heads = [f"{solver.upper()}, against Tiered", *MAIN_GROUPS]
+    heads += ["right card read", "only wrong cards read", "calls"]
+    return markdown([*heads, "tokens in + out", "cut"], rows)
+
+
+def sentences(published: Published) -> list[str]:
+    """Return the single figures that docs/results.md names, one per line."""
+    lines = []
+    for solver in ("1.5b", "0.5b"):
+        arms = published.studies[f"techniques/retest-{solver}"]
+        base = arms[BASE]
+        head = arms[HEADLINE]
+        maths = GROUPS["mathematics"]
+        ours = published.select(base, maths)
+        theirs = published.select(head, maths)
+        found = published.compare(ours, theirs)
+        lines.append(f"{solver}: all mathematics {found}, p {p_text(found.p)}")
+        found = published.compare(
+            ours, theirs, by=lambda each: published.problems[each].domain
+        )
+        lines.append(
+            f"{solver}: all mathematics by domain {found}, p {p_text(found.p)}"
+        )
+        moved: Counter[str] = Counter()
+        for key, row in theirs.items():
+            family = published.problems[key[0]].family
+            moved[family] += row.right - ours[key].right
+        up = sum(change > 0 for change in moved.values())
+        down = sum(change < 0 for change in moved.values())
+        lines.append(
+            f"{solver}: {up} of {len(moved)} mathematical families up, {down} down"
+        )
+        few = "knn-fewshot-gated-skip-es"
+        if solver == "0.5b":
+            few = "knn-fewshot-skip-es"
+        for name, keep in (
+            ("", keep_all),
+            ("without the five: ", keep_unsolved),
+        ):
+            chosen = {}
+            for each in (BASE, HEADLINE, few):
+                chosen[each] = published.select(arms[each], keep)
+            gain = published.compare(chosen[BASE], chosen[HEADLINE])
+            over = published.compare(chosen[few], chosen[HEADLINE])
+            p = f"p {p_text(over.p)}"
+            lines.append(f"{solver}: {name}all {gain}; over {few} {over}, {p}")
+    arms = published.studies["techniques/retest-1.5b"]
+    for group in ("all", "mathematics"):
+        few, plain = (
+            published.select(arms[name], GROUPS[group])
+            for name in ("knn-fewshot-gated-skip-es", "kace-skip-es")
+        )
+        found = published.compare(few, plain)
+        lines.append(f"1.5b: without wordings over few-shot, {group}: {found}")
+    return [f"* {line}" for line in lines]
+
+
+def draw_summary(published: Published) -> str:
+    """Return the tables and figures of docs/results.md."""
+    lines = ["# Summary of the retest", "", "Drawn by `make results`.", ""]
+    for solver in ("1.5b", "0.5b"):
+        lines += [*main_table(published, solver), ""]
+        lines += ["Without the five problems that are solved in cards:", ""]
+        lines += [*main_table(published, solver, keep_unsolved)[:4], ""]
+    lines += sentences(published)
+    return "\n".join(lines) + "\n"
+
+
 def plot_row(found: Difference, name: str, group: str) -> ForestRow:
     """Return a row of a plot, hollow where the interval contains zero."""
     paint = Paint.OPEN
@@ -379,6 +595,7 @@ def main(out: Path) -> None:
     """Write the tables and the plot."""
     published = Published()
     (out / "tables.md").write_text(draw_tables(published), encoding="utf-8")
+    (out / "summary.md").write_text(draw_summary(published), encoding="utf-8")
     (out / "by-group.svg").write_text(draw_plot(published), encoding="utf-8")
 
 

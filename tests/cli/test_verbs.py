@@ -72,7 +72,7 @@ def test_the_readme_shows_the_demo_as_it_is_printed(replayed: tuple[str, Path]):
 
 
 def test_the_figures_of_the_demo_are_the_published_ones():
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    page = (ROOT / "results" / "more.md").read_text(encoding="utf-8")
     section = page[page.index("**Starter set**") :]
 
     def points(row: str) -> tuple[str, ...]:
