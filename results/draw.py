@@ -548,11 +548,10 @@ def sentences(published: Published) -> list[str]:
             lines.append(f"{solver}: {name}all {gain}; over {few} {over}, {p}")
     arms = published.studies["techniques/retest-1.5b"]
     for group in ("all", "mathematics"):
-        few, plain = (
-            published.select(arms[name], GROUPS[group])
-            for name in ("knn-fewshot-gated-skip-es", "kace-skip-es")
-        )
-        found = published.compare(few, plain)
+        belongs = GROUPS[group]
+        ours = published.select(arms["knn-fewshot-gated-skip-es"], belongs)
+        theirs = published.select(arms["kace-skip-es"], belongs)
+        found = published.compare(ours, theirs)
         lines.append(f"1.5b: without wordings over few-shot, {group}: {found}")
     return [f"* {line}" for line in lines]
 
