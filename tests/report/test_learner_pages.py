@@ -102,7 +102,6 @@ def test_a_finished_run_tells_what_was_learned_and_rests(tree: Path):
     assert page.refresh is None
     assert "Finished. The tree is frozen under f90672fd8a70" in said
     assert "56.2% without cards: 9 of 16 right, 33% to 77%" in said
-    assert "38 calls of the teacher" in said
     assert "exchange/exchange" in said, "the teacher is named"
     assert "RUBRIC_ HOLLOW_ RUN_ COST" in said and "too few problems" in said and "−100.0" not in said
 
@@ -153,10 +152,11 @@ def test_requests_that_wait_are_led_to(tree: Path, tmp_path: Path):
 
 
 def test_what_was_paid_is_shown_as_the_bill_has_it(tree: Path):
-    bill = {"roles": {"teacher": {"calls": 3, "usd": 1.25}, "solver": {"calls": 9, "usd": 0.5}}}
+    bill = {"roles": [{"role": "teacher", "calls": 3, "usd": 1.25}, {"role": "solver", "calls": 9, "usd": 0.5}]}
     (tree / "learn" / "bill.json").write_text(json.dumps(bill))
+    assert "3 calls of the teacher" in text_of(served(tree))
     assert "$1.75 for 12 calls" in text_of(served(tree)) and "Together 1.75 USD" in text_of(served(tree))
-    bill["roles"]["solver"]["usd"] = None
+    bill["roles"][1]["usd"] = None
     (tree / "learn" / "bill.json").write_text(json.dumps(bill))
     assert "No price is known for some model" in text_of(served(tree))
 
@@ -315,7 +315,7 @@ def test_nothing_that_a_teacher_or_a_file_says_becomes_markup(tmp_path: Path, te
         "train": {"problems": 1},
     }
     (tree / "learn" / "learn.json").write_text(json.dumps(manifest))
-    bill = {"roles": {text: {"calls": 1, "usd": 1.0}}}
+    bill = {"roles": [{"role": text, "calls": 1, "usd": 1.0}]}
     (tree / "learn" / "bill.json").write_text(json.dumps(bill))
     for page in (served(tree), served(tree, "/proposals"), served(tree, "/proposals", fate=text)):
         found = Audit(page.body)
