@@ -7,21 +7,22 @@ import asyncio
 import pytest
 
 from kace.cards.card import BODY_CAPS, UNIVERSAL, Card, Difficulty, Provenance
+from kace.cards.tree import Domain
 from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
-from kace.learning.propose import Proposals
 from kace.learning.screen import LeakScreen, banned_phrases, check_card, is_vague
 from kace.learning.teacher import CardRefusal, Teacher, TeacherStep, TreeCell, instructions
 from kace.problems import Problem, load_bundled
-from tests.learning.said import Said
+from tests.learning.said import Said, passes
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
 MEDIUM = TreeCell(TierName.MS, "algebra")
 HARD = TreeCell(TierName.HS, "algebra")
 DOMAINS = ("algebra", "geometry")
 LEAKS = LeakScreen([Problem("A barge carries 7 brades and 2 sacks. How many sacks?", "142", "barge")])
-GOOD, OTHER, BAD = "EXACT_HANDSHAKE_PAIRS", "EXACT_PICK_AREA", "EXACT_BARGE_RESULT_KNOWN"
+GOOD = "EXACT_HANDSHAKE_PAIRS"
+OTHER = "EXACT_PICK_AREA"
 
 
 def card(card_id: str = GOOD, body: str = "Use $n(n-1)/2$.", **fields: object) -> Card:
@@ -42,11 +43,12 @@ def broken_rule(proposed: Card, cell: TreeCell = MEDIUM) -> str | None:
     return found.rule if found else None
 
 
+REGISTRY = tuple(Domain(name=name, description=f"problems of {name}", share=0.5) for name in DOMAINS)
+
+
 def ruled(model: Said, *cards: Card) -> Rulings:
-    context = TeacherStep(
-        Teacher(model), "epoch-1-admit", 1, screen=lambda card: check_card(card, MEDIUM, LEAKS, DOMAINS)
-    )
-    return asyncio.run(admit(Proposals(cards=cards), MEDIUM, context))
+    context = TeacherStep(Teacher(model), "epoch-1-admit", 1, screen=passes)
+    return asyncio.run(admit(cards, "algebra", REGISTRY, context))
 
 
 def ruling(card_id: str, verdict: str = "admit", rule: str = "", reason: str = "it is true") -> str:
@@ -213,23 +215,35 @@ def test_orders_about_mathematics_are_not(text):
     assert "orders" not in dict(banned_phrases(text))
 
 
-def test_admitted_is_what_code_and_the_teacher_let_through():
+def test_admitted_is_what_the_teacher_lets_through():
     model = Said(ruling(GOOD) + ruling(OTHER, "reject", "wrong", "it forgets the boundary"))
-    found = ruled(model, card(GOOD), card(BAD, "It makes 142."), card(OTHER, "Area = inside points."))
+    found = ruled(model, card(GOOD), card(OTHER, "Area = inside points."))
     assert [each.card_id for each in found.admitted] == [GOOD]
-    assert [(each.card_id, each.by, each.rule) for each in found.refused] == [
-        (BAD, "code", "answer_leak"),
-        (OTHER, "teacher", "wrong"),
-    ]
-    assert found.refused[1].reason == "it forgets the boundary"
+    assert [(each.card_id, each.by, each.rule) for each in found.refused] == [(OTHER, "teacher", "wrong")]
+    assert found.refused[0].reason == "it forgets the boundary"
 
 
-def test_no_ruling_can_admit_what_code_refused():
-    said = ruling(BAD) + ruling(GOOD)
-    model = Said(said, said)
-    found = ruled(model, card(GOOD), card(BAD, "It makes 142."))
-    assert [each.card_id for each in found.admitted] == [GOOD]
-    assert all("142" not in message.content for request in model.requests[:1] for message in request.messages)
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"<ruling>\nid: {GOOD}\nverdict: admit\ndomain: geometry\nreason: it is about areas\n</ruling>",
+        f"<ruling>\nid: {GOOD}\nverdict: reject\ndomain: geometry\nrule: wrong_domain\nreason: areas\n</ruling>",
+    ],
+)
+def test_a_card_moves_to_the_domain_that_the_teacher_names(block: str):
+    found = ruled(Said(block), card(GOOD))
+    assert found.refused == ()
+    assert [each.domain_tags for each in found.admitted] == [("geometry",)]
+
+
+def test_cards_of_both_tiers_are_judged_in_one_letter():
+    hard = card(GOOD, "1. Draw the figure.\n2. Count inside points.", difficulty_tag=Difficulty.HARD)
+    model = Said(ruling(GOOD) + ruling(f"{GOOD}_HARD"))
+    found = ruled(model, card(GOOD), hard)
+    assert [each.card_id for each in found.admitted] == [GOOD, f"{GOOD}_HARD"]
+    letter = model.requests[0].messages[1].content
+    assert "Difficulty: medium\n<card>" in letter and "Difficulty: hard\n<card>" in letter
+    assert "Other domains:\n- geometry: problems of geometry" in letter
 
 
 def test_a_card_without_a_ruling_is_asked_for_once_more_and_then_refused():
@@ -252,18 +266,18 @@ def test_a_reply_without_rulings_admits_nothing():
     assert not found.admitted and found.refused[0].rule == "no_ruling"
 
 
-def test_nothing_left_means_no_request():
+def test_no_cards_mean_no_request():
     model = Said()
-    assert ruled(model, card(BAD, "It makes 142.")).refused and ruled(model) == Rulings()
+    assert ruled(model) == Rulings()
     assert model.requests == []
 
 
-def test_one_request_holds_all_cards_of_the_cell():
+def test_one_request_holds_all_cards_of_the_domain():
     model = Said(ruling(GOOD) + ruling(OTHER))
     ruled(model, card(GOOD), card(OTHER, "Area = inside points."))
     system, user = (message.content for message in model.requests[0].messages)
     assert system == instructions("judge") and model.requests[0].attempt.problem == "epoch-1-admit"
-    assert user.startswith("Domain: algebra\nDifficulty: medium") and user.count("<card>") == 2
+    assert user.startswith("Domain: algebra\n") and user.count("<card>") == 2
     assert f"[{GOOD}]" in user and f"[{OTHER}]" in user
 
 
@@ -281,9 +295,9 @@ def test_two_rulings_on_one_card_cancel_each_other():
     assert not ruled(model, card(GOOD)).admitted
 
 
-def test_the_second_card_of_an_id_is_refused():
+def test_cards_of_one_id_at_one_place_are_one():
     found = ruled(Said(ruling(GOOD)), card(GOOD), card(GOOD, "Use $n^2$."))
-    assert found.admitted == (card(GOOD),) and [each.rule for each in found.refused] == ["repeated_id"]
+    assert found.admitted == (card(GOOD),)
 
 
 @pytest.mark.parametrize(
@@ -291,13 +305,14 @@ def test_the_second_card_of_an_id_is_refused():
     [
         (ruling("EXACT_NOBODY_ASKED_THIS"), "no card of that id"),
         (ruling(GOOD, "maybe"), "admit or reject"),
+        (ruling(GOOD).replace("reason", "domain: alchemy\nreason"), "no domain 'alchemy'"),
         (ruling(GOOD, "reject", "", "bad"), "names one of the rules"),
         (ruling(GOOD, "reject", "ugly", "bad"), "names one of the rules"),
         (f"<ruling>\nid: {GOOD}\nverdict: reject\nrule: wrong\n</ruling>", "gives its reason"),
     ],
 )
 def test_a_ruling_that_cannot_be_used_says_why(block, reason):
-    reading = read_rulings(block, (GOOD,))
+    reading = read_rulings(block, (GOOD,), DOMAINS)
     assert not reading.found and any(reason in bad.reason for bad in reading.bad)
 
 

@@ -130,8 +130,9 @@ def test_any_cards_can_join_any_tree_and_the_second_time_nothing_is_new(held, fi
     assert consolidate(held, proposed) == (changes, merges)
 
 
-def test_a_namesake_that_another_tier_reads_is_a_card_of_its_own():
-    hard, elsewhere = card(difficulty_tag=Difficulty.HARD), card(domain_tags=("geometry",))
+def test_a_namesake_elsewhere_is_a_card_of_its_own():
+    hard = card(body="1. List the ordered pairs.\n2. Halve them.", difficulty_tag=Difficulty.HARD)
+    elsewhere = card(domain_tags=("geometry",))
     changes, merges = consolidate(tree(card()), [hard, elsewhere, hard])
     assert [change.card.card_id for change in changes] == ["EXACT_PAIR_COUNT_HARD", "EXACT_PAIR_COUNT_GEOMETRY"]
     assert [each.into for each in merges.merged] == ["EXACT_PAIR_COUNT_HARD"], "said twice, it is one card"

@@ -81,6 +81,15 @@ def test_a_quick_run_keeps_every_card_also_one_that_misleads(tmp_path: Path):
     assert any(MISLEADING in card.rule for card in tree)
 
 
+def test_a_domain_is_judged_in_one_letter_with_the_cards_of_both_tiers(tmp_path: Path):
+    learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **QUICK, wordings=0)
+    steps = [line.step for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")]
+    for what in ("illustrate", "admit"):
+        places = sorted(step.place for step in steps if step.what == what)
+        assert places == ["MS+HS paving", "MS+HS tuning", "MS+HS weaving"], what
+    assert sum(step.what == "propose" for step in steps) == 6
+
+
 def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_path: Path):
     """All of it with a teacher: demonstrations, dropout, posterior, wordings and thresholds."""
     world, train, test = World(), told_again(TRAIN), told_again(TEST)

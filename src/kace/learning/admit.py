@@ -19,11 +19,11 @@ from kace.cards.card import (
     Status,
     card_of,
 )
-from kace.cards.tree import Add, Change, Edit, EpistemicTree
+from kace.cards.tree import Add, Change, Domain, Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import card_text, fenced, neutral
 from kace.learning import StepResult
-from kace.learning.propose import NOT_SHOWN, Proposals, place
+from kace.learning.propose import NOT_SHOWN
 from kace.learning.screen import ngrams
 from kace.learning.teacher import (
     MAX_REASON,
@@ -32,7 +32,6 @@ from kace.learning.teacher import (
     Grammar,
     Reading,
     TeacherStep,
-    TreeCell,
     instructions,
     read_each,
 )
@@ -52,7 +51,10 @@ OPEN_RULES = (
 """The rules that the teacher may reject a card for."""
 
 RULING = Grammar(
-    "ruling", name="id", required=("id", "verdict"), optional=("rule", "reason")
+    "ruling",
+    name="id",
+    required=("id", "verdict"),
+    optional=("domain", "rule", "reason"),
 )
 
 
@@ -69,69 +71,91 @@ class Rulings(StepResult):
 
 
 async def admit(
-    proposals: Proposals, cell: TreeCell, context: TeacherStep
+    cards: Sequence[Card],
+    domain: str,
+    registry: Sequence[Domain],
+    context: TeacherStep,
 ) -> Rulings:
-    """Return the cards that code and teacher admit, and the others with reasons.
+    """Return the cards of a domain that the teacher admits, and the others with reasons.
 
-    The teacher is asked once about what code admits, and a card without a ruling is
-    refused. No ruling can admit what code refused.
+    Code has checked each card before. The teacher is asked once, and may move a card to
+    another domain. A card without a ruling is refused.
     """
-    refused: list[CardRefusal] = []
+    if not cards:
+        return Rulings()
     waiting: dict[str, Card] = {}
-    for card in proposals.cards:
-        found = context.screen(card)
-        if found:
-            refused.append(found)
-        elif card.card_id in waiting:
-            reason = "another card proposed here has this id"
-            refused.append(
-                CardRefusal.by_code(card.card_id, "repeated_id", reason)
-            )
-        else:
-            waiting[card.card_id] = card
-    if not waiting:
-        return Rulings(refused=tuple(refused))
+    for card in cards:
+        free = _with_free_id(card, waiting)
+        same = waiting.get(free.card_id)
+        waiting[free.card_id] = _unite(same, free) if same else free
     parts = ["judge"]
-    shown = [place(cell)]
+    if any(card.examples for card in cards):
+        parts.append("judge_worked")
+    shown = [f"Domain: {neutral(domain)}", "Other domains:"]
+    for other in registry:
+        if other.name != domain:
+            about = neutral(one_line(other.description))
+            shown.append(f"- {other.name}: {about}")
+    letter = ["\n".join(shown)]
     for card in waiting.values():
         examples = [neutral(example.text) for example in card.examples]
-        shown.append(fenced("card", "\n".join((card_text(card), *examples))))
-        if examples and len(parts) == 1:
-            parts.append("judge_worked")
+        text = fenced("card", "\n".join((card_text(card), *examples)))
+        letter.append(f"Difficulty: {card.difficulty_tag.value}\n{text}")
+    names = [each.name for each in registry]
     reading = await context.teacher.ask(
         context.name,
         instructions(*parts),
-        "\n\n".join(shown),
-        lambda reply: read_rulings(reply, tuple(waiting)),
+        "\n\n".join(letter),
+        lambda reply: read_rulings(reply, tuple(waiting), names),
     )
-    unruled = ("no_ruling", "the teacher gave no usable ruling on it")
+    unruled = Ruling("no_ruling", "the teacher gave no usable ruling on it")
     admitted: list[Card] = []
+    refused: list[CardRefusal] = []
     for name, card in waiting.items():
-        rule, reason = reading.found.get(name, unruled)
-        if rule:
+        ruling = reading.found.get(name, unruled)
+        if ruling.rule:
             refusal = CardRefusal(
-                card_id=name, by="teacher", rule=rule, reason=reason
+                card_id=name,
+                by="teacher",
+                rule=ruling.rule,
+                reason=ruling.reason,
             )
             refused.append(refusal)
+        elif ruling.domain:
+            record = card.model_dump(mode="json")
+            admitted.append(card_of({**record, "domain_tags": [ruling.domain]}))
         else:
             admitted.append(card)
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))
 
 
-def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
-    """Return rule and reason by card; the rule is empty if the card is admitted.
+class Ruling(NamedTuple):
+    """What the teacher decided about a card."""
+
+    rule: str  # that it is refused for; empty if it is admitted
+    reason: str
+    domain: str = ""  # that it moves to
+
+
+def read_rulings(
+    reply: str, names: Sequence[str], domains: Sequence[str] = ()
+) -> Reading[Ruling]:
+    """Return the rulings of a reply by card.
 
     A card of these names without a ruling is listed, so that it is asked for again.
     """
 
-    def make(block: Block) -> tuple[str, str]:
+    def make(block: Block) -> Ruling:
         verdict = block.fields["verdict"].lower()
         rule = block.fields.get("rule", "")
+        domain = block.fields.get("domain", "")
         reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
         if block.fields["id"] not in names:
             raise ValueError(NOT_SHOWN)
-        if verdict == "admit":
-            return "", reason
+        if domain and domain not in domains:
+            raise ValueError(f"there is no domain {one_line(domain, 64)!r}")
+        if verdict == "admit" or (domain and rule == "wrong_domain"):
+            return Ruling("", reason, domain)
         if verdict != "reject":
             raise ValueError("the verdict is admit or reject")
         if rule not in OPEN_RULES:
@@ -139,7 +163,7 @@ def read_rulings(reply: str, names: Sequence[str]) -> Reading[tuple[str, str]]:
             raise ValueError(f"a rejection names one of the rules {known}")
         if not reason:
             raise ValueError("a rejection gives its reason")
-        return rule, reason
+        return Ruling(rule, reason)
 
     reading = read_each(reply, RULING, make)
     found = dict(reading.found)
@@ -195,12 +219,12 @@ def consolidate(
     merged: list[Merge] = []
     changed: dict[str, Card] = {}
     for proposed in cards:
-        card = _with_free_id(proposed, known)
-        twin = known.get(card.card_id)
-        reason = "it has the same id"
-        if twin is None:
-            twin = _similar(card, known)
-            reason = "it has nearly the same text"
+        twin = _twin(proposed, known)
+        card = proposed if twin else _with_free_id(proposed, known)
+        twin = twin or known.get(card.card_id)
+        reason = "it has nearly the same text"
+        if twin and card.card_id == twin.card_id:
+            reason = "it has the same id"
         united = card if twin is None else _unite(twin, card)
         if twin and twin.status is Status.DEPRECATED:
             reason += ", and that card is deprecated"
@@ -242,7 +266,7 @@ def _wording(rule: str) -> _Wording:
     return _Wording(frozenset(ngrams(words, min(NGRAM, len(words)))), signs)
 
 
-def _similar(card: Card, known: Mapping[str, Card]) -> Card | None:
+def _twin(card: Card, known: Mapping[str, Card]) -> Card | None:
     """Return the first card that is read with this one and has nearly its text."""
     for other in known.values():
         if _read_together(card, other) and same_knowledge(card, other):
@@ -268,9 +292,8 @@ def _read_together(left: Card, right: Card) -> bool:
     difficulties = {left.difficulty_tag, right.difficulty_tag}
     if len(difficulties) > 1 and Difficulty.UNIVERSAL not in difficulties:
         return False
-    domains = {*left.domain_tags, *right.domain_tags}
     apart = set(left.domain_tags).isdisjoint(right.domain_tags)
-    return UNIVERSAL in domains or not apart
+    return not apart or UNIVERSAL in (*left.domain_tags, *right.domain_tags)
 
 
 def _unite(first: Card, other: Card) -> Card:

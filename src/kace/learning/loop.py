@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -29,6 +29,7 @@ from kace.learning.measure import (
     retire,
 )
 from kace.learning.propose import (
+    CARDS_AT_ONCE,
     FAILURES_AT_ONCE,
     Proposals,
     find_knowledge,
@@ -115,36 +116,38 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     if study.settings.confident:
         at_es = failures_at_es(records, study)
     works = []
-    for tier in tiers:
-        for domain in tree.domain_names:
+    for domain in tree.domain_names:
+        cells: dict[TreeCell, Sequence[FailedProblem]] = {}
+        for tier in tiers:
             cell = TreeCell(tier, domain)
             failed = (*study.failed(records, cell), *at_es.get(domain, ()))
-            for number, part in enumerate(split(failed, FAILURES_AT_ONCE)):
-                if part:
-                    works.append(new_cards(cell, epoch, part, number, study))
+            if failed:
+                cells[cell] = failed
+        works.append(new_cards(domain, place, epoch, cells, study))
     await grow(place, epoch, await gather_all(works), study)
 
 
 async def imagine_more(epoch: int, study: Study) -> None:
     """Ask for cards that no failure called for, beside those of every cell."""
     works = []
-    for tier in (TierName.MS, TierName.HS):
-        for domain in study.tree.domain_names:
+    for domain in study.tree.domain_names:
+        cells: dict[TreeCell, Sequence[FailedProblem]] = {}
+        for tier in (TierName.MS, TierName.HS):
             if study.tree.project(tier, (domain,)):
-                cell = TreeCell(tier, domain)
-                works.append(new_cards(cell, epoch, (), 0, study))
+                cells[TreeCell(tier, domain)] = ()
+        works.append(new_cards(domain, "MS+HS", epoch, cells, study))
     await grow("MS+HS", epoch, await gather_all(works), study)
     study.writer.snapshot(epoch)
 
 
 async def grow(
-    place: str, epoch: int, rulings: Sequence[Rulings], study: Study
+    place: str, epoch: int, rounds: Sequence[Sequence[Card]], study: Study
 ) -> None:
     """Add the admitted cards of a round to the tree, each rule once."""
     tree = study.tree
     admitted: list[Card] = []
-    for each in rulings:
-        admitted += each.admitted
+    for cards in rounds:
+        admitted += cards
     moves: tuple[Edit, ...] = ()
     if study.settings.evidence == "posterior":
         moves, admitted = unite_tiers(tree, admitted)
@@ -213,13 +216,55 @@ def failures_at_es(
 
 
 async def new_cards(
+    domain: str,
+    place: str,
+    epoch: int,
+    cells: Mapping[TreeCell, Sequence[FailedProblem]],
+    study: Study,
+) -> list[Card]:
+    """Return the cards that a domain gains: proposed, demonstrated, then admitted.
+
+    Cards are proposed for each cell, and judged in one letter for all of them.
+    """
+    works = []
+    for cell, failed in cells.items():
+        for number, part in enumerate(split(failed, FAILURES_AT_ONCE)):
+            works.append(proposed_cards(cell, epoch, part, number, study))
+    cards: list[Card] = []
+    for found in await gather_all(works):
+        cards += found
+    if study.settings.evidence == "posterior":
+        _, cards = unite_tiers(study.tree, cards)
+    admitted: list[Card] = []
+    for number, some in enumerate(split(cards, CARDS_AT_ONCE)):
+        admit_step = StepName(
+            "add", "admit", epoch, f"{place} {domain}", number
+        )
+        shown = tuple(some)
+        if study.settings.examples and shown:
+            # Before the ruling: the solver reads the demonstrations, so they must be
+            # right.
+            step = admit_step._replace(what="illustrate")
+            screen = partial(check_anywhere, study=study)
+            shown = (await demonstrations(shown, step, screen, study)).cards
+        if shown:
+            judge = partial(admit, shown, domain, study.tree.domains)
+            screen = partial(check_anywhere, study=study)
+            rulings = await study.teacher_step(
+                admit_step, Rulings, judge, screen
+            )
+            admitted += rulings.admitted
+    return admitted
+
+
+async def proposed_cards(
     cell: TreeCell,
     epoch: int,
     failed: Sequence[FailedProblem],
     number: int,
     study: Study,
-) -> Rulings:
-    """Return the cards that a cell gains from its failures, of which this is a part.
+) -> tuple[Card, ...]:
+    """Return the cards that the teacher writes from a part of a cell's failures.
 
     Without failures it is a round of imagination over the cards that are there.
     """
@@ -240,15 +285,16 @@ async def new_cards(
     if not failed:
         what = "imagine"
         find = partial(imagine, cell, known)
-    proposed = await study.teacher_step(step(what), Proposals, find, screen)
-    if study.settings.examples and proposed.cards:
-        # Before the ruling: the solver reads the demonstrations, so they must be right.
-        shown = await demonstrations(
-            proposed.cards, step("illustrate"), screen, study
-        )
-        proposed = proposed.model_copy(update={"cards": shown.cards})
-    judge = partial(admit, proposed, cell)
-    return await study.teacher_step(step("admit"), Rulings, judge, screen)
+    found = await study.teacher_step(step(what), Proposals, find, screen)
+    return found.cards
+
+
+def check_anywhere(card: Card, study: Study) -> CardRefusal | None:
+    """Return the rule of code that a card breaks where it lives."""
+    hard = card.difficulty_tag is Difficulty.HARD
+    tier = TierName.HS if hard else TierName.MS
+    cell = TreeCell(tier, card.domain_tags[0])
+    return check_card(card, cell, study.leaks, study.tree.domain_names)
 
 
 def gaps_of(domain: str, epoch: int, study: Study) -> list[str]:
@@ -319,13 +365,7 @@ async def revise_domain(
     def step(what: str, number: int = 0) -> StepName:
         return StepName("refine", what, epoch, name, number)
 
-    def screen(card: Card) -> CardRefusal | None:
-        """Check a rewritten card where it lives."""
-        hard = card.difficulty_tag is Difficulty.HARD
-        tier = TierName.HS if hard else TierName.MS
-        cell = TreeCell(tier, card.domain_tags[0])
-        return check_card(card, cell, study.leaks, tree.domain_names)
-
+    screen = partial(check_anywhere, study=study)
     for number in range(1, settings.refine + 1):
         ask = partial(revise, domain, last)
         revisions = await study.teacher_step(

@@ -37,6 +37,8 @@ NOT_SHOWN = (
 MAX_PROBLEM_CHARS = 6_000
 FAILURES_AT_ONCE = 50
 """Failed problems of one request: as much as a teacher takes in, with room to reply."""
+CARDS_AT_ONCE = 30
+"""Cards of one request for examples and rulings: their examples must fit a reply."""
 CARD = Grammar(
     "card",
     "id",

@@ -344,9 +344,16 @@ def _problem_names(
 
 def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
-    rulings = {}
+    rulings: dict[tuple[int, str], Rulings] = {}
     for step, ruling in steps.of(Rulings, "admit"):
-        rulings[step.epoch, step.place, step.number] = ruling
+        tiers, _, domain = step.place.partition(" ")
+        for tier in tiers.split("+"):
+            key = (step.epoch, f"{tier} {domain}")
+            before = rulings.get(key, Rulings())
+            rulings[key] = Rulings(
+                admitted=before.admitted + ruling.admitted,
+                refused=before.refused + ruling.refused,
+            )
     merges = {}
     for step, done in steps.of(Merges, "merge"):
         for merge in done.merged:
@@ -360,11 +367,11 @@ def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
             )
         for card in found.cards:
             name = card.card_id
-            ruled = rulings.get((step.epoch, place, step.number))
+            ruled = rulings.get((step.epoch, place))
             into = merges.get((step.epoch, place.split(" ")[0], name))
             refusal = _refusal_of(card, ruled) if ruled else None
             fate = Fate.ADMITTED  # it enters with its round
-            if ruled is None:
+            if ruled is None or not _is_ruled(name, ruled):
                 fate = Fate.WAITING
             elif refusal:
                 fate = Fate.REFUSED
@@ -384,6 +391,12 @@ def _refusal_of(card: Card, ruled: Rulings) -> CardRefusal | None:
             if each.card_id == card.card_id:
                 return each
     return None
+
+
+def _is_ruled(card_id: str, ruled: Rulings) -> bool:
+    names = {card.card_id for card in ruled.admitted}
+    names.update(refused.card_id for refused in ruled.refused)
+    return card_id in names
 
 
 def _refusals(
