@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,6 +57,7 @@ FOLDER_FIELDS = {
 }
 """Fields of the JSONL files of a user's own folder of published sets."""
 MAX_PROBLEM_CHARS = 100_000
+MAX_LABEL = 200  # characters of an id
 MAX_FILE_BYTES = 64_000_000  # many times the largest published file
 PARQUET = b"PAR1"  # the first bytes of a Parquet file
 SEQUENCE = 3  # words in the sequences by which problems are compared
@@ -144,17 +146,26 @@ Watch = Callable[[HubFile], None]  # called before a file is downloaded
 
 
 def load_problems(
-    path: str | Path, fields: Mapping[str, str] | None = None
+    path: str | Path,
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
 ) -> tuple[Problem, ...]:
-    """Read problems from JSONL, a JSON list or CSV (`.gz` too).
+    """Read problems from JSONL, a JSON list or CSV (`.gz` too), the first `limit`.
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual
     names are found without it. Raises `DataError` for the first bad or repeated row.
     """
     problems: list[Problem] = []
     rows: dict[str, int] = {}
-    for number, row in read_rows(Path(path)):
+    labels: dict[str, int] = {}
+    for number, row in islice(read_rows(Path(path)), limit):
         problem = problem_of(row, f"{path}:{number}", fields)
+        first = labels.setdefault(problem.label, number)
+        if problem.label and first != number:
+            raise DataError(
+                f"{path}:{number}: the same id as line {first}",
+                fix="give each problem an id of its own, or leave ids out",
+            )
         if problem.id in rows:
             raise DataError(
                 f"{path}:{number}: the same problem text as line {rows[problem.id]}",
@@ -216,10 +227,16 @@ def problem_of(
             fix="name it: --set fields.problem=NAME",
         )
     check_problem_text(text, where)
+    label = value("id")
+    if len(label) > MAX_LABEL:
+        raise DataError(
+            f"{where}: the id has {len(label):,} characters, over the limit of {MAX_LABEL}",
+            fix="name another field: --set fields.id=NAME",
+        )
     return Problem(
         text,
         answer=value("answer") or None,
-        label=value("id"),
+        label=label,
         domain=value("domain") or None,
         family=value("family") or None,
         solution=value("solution") or None,
@@ -323,16 +340,20 @@ def _as_row(row: object, where: str) -> dict[str, object]:
 
 
 def load_dataset(
-    name: str | Path, split: str, config: Config, watch: Watch | None = None
+    name: str | Path,
+    split: str,
+    config: Config,
+    watch: Watch | None = None,
+    limit: int | None = None,
 ) -> Dataset:
-    """Return a split of a named data set, or all of a file.
+    """Return a split of a named data set, or a file, of which `limit` rows are read.
 
     A published set is read from `config.data_dir`, or from the cache, downloaded first.
     Raises `KaceError` for missing problems.
     """
     known = canonical(str(name))
     if known is None:
-        problems = load_problems(name, config.fields)
+        problems = load_problems(name, config.fields, limit)
         file = Path(name)
         return Dataset(file.name, ALL, problems, set_hash(problems), str(name))
     if known in BUNDLED:

@@ -147,7 +147,7 @@ def load_data(
     def on_fetch(file: HubFile) -> None:
         note(f"fetching {file.repo} {file.path}")
 
-    data = load_dataset(name, split, config, on_fetch)
+    data = load_dataset(name, split, config, on_fetch, limit)
     if data.note:
         note(f"{data.name} {data.split}: {data.note}")
     return labelled(data, limit) if checked else data

@@ -140,7 +140,7 @@ def _solve_file(
 ) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
-    problems = load_problems(path, config.fields)[: options.limit]
+    problems = load_problems(path, config.fields, options.limit)
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)

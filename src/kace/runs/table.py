@@ -476,7 +476,12 @@ class Table:
             raise
         except (sqlite3.DatabaseError, OSError) as error:
             self._replace_index(error)
-            self._read_on(progress)
+            try:
+                self._read_on(progress)
+            except (sqlite3.DatabaseError, OSError) as again:
+                if isinstance(again, sqlite3.DatabaseError):
+                    again = OSError(str(again))  # of a full disk
+                raise cannot_write(self._index, again) from None
 
     def select(
         self,
