@@ -102,7 +102,8 @@ async def plant(study: Study) -> None:
         study.writer.plant(study.start.domains, study.start)
         return
     step = StepName("plan", "partition")
-    propose = partial(partition, study.train, study.teacher)
+    most = study.settings.partition_problems
+    propose = partial(partition, study.train, study.teacher, most=most)
     parts = await study.log.once(step, Partition, propose)
     study.writer.plant(parts.domains)
 

@@ -103,6 +103,8 @@ class Settings(StepResult):
     """The learner's settings, with the defaults of `kace learn`."""
 
     epochs: Annotated[int, Field(ge=0, le=20)] = 1
+    partition_problems: Annotated[int, Field(ge=10)] = 500
+    """The most training problems that the domains are chosen from."""
     cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
     """The most cards the teacher may propose for each failed problem of a cell."""
     add_runs: Annotated[int, Field(ge=1, le=2)] = 1

@@ -578,9 +578,9 @@ def format_problem(
 
 # BuildEpistemicTree: the domains of a corpus, proposed by the teacher, checked by code.
 
-SHOWN = 30
 FEWEST_DOMAINS = 3
 MOST_DOMAINS = 7
+FORGOTTEN = 0.02  # of many problems, the share that a reply may leave out
 ONE_IN = 10  # each domain must hold one in so many of the problems shown
 EXAMPLE_DOMAIN = (
     "tea_and_coffee"  # the domain that the prompt shows the form with
@@ -589,6 +589,9 @@ MAX_SIGNAL_CHARS = 100
 MIN_SIGNALS = 2
 MAX_SIGNALS = 12
 MAX_PROBLEM_CHARS = 3_000
+MAX_SHOWN_CHARS = (
+    300_000  # of all problems shown: as much as a teacher takes in
+)
 MAX_REASONS = 6  # listed in the error for a reply that could not be used
 
 DOMAIN = Grammar(
@@ -607,14 +610,19 @@ class Partition(StepResult):
 
 
 async def partition(
-    problems: Sequence[Problem], teacher: Teacher, *, seed: int = 0
+    problems: Sequence[Problem],
+    teacher: Teacher,
+    *,
+    most: int = 500,
+    seed: int = 0,
 ) -> Partition:
-    """Ask for 3 to 7 disjoint domains over a sample of the problems.
+    """Ask for 3 to 7 disjoint domains over the problems, or a sample of `most`.
 
     The sample depends on the problems' content and the seed, not on their order. Raises
     `KaceError` if two tries give none.
     """
-    shown = shuffled(problems, seed)[:SHOWN]
+    shown = shuffled(problems, seed)[:most]
+    limit = min(MAX_PROBLEM_CHARS, MAX_SHOWN_CHARS // max(1, len(shown)))
     if len(shown) < FEWEST_DOMAINS:
         raise KaceError(
             f"{len(shown)} training problems cannot be sorted into "
@@ -623,7 +631,7 @@ async def partition(
         )
     parts = []
     for number, problem in enumerate(shown, 1):
-        parts.append(format_problem(number, problem, MAX_PROBLEM_CHARS))
+        parts.append(format_problem(number, problem, limit))
     parts.append(
         f"Sort these {len(shown)} problems into {FEWEST_DOMAINS} to {MOST_DOMAINS} "
         "domains."
@@ -663,16 +671,15 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
             raise ValueError(
                 "the name is reserved: call the domain what its problems share"
             )
-        numbers = read_numbers(block.fields["problems"], shown)
+        numbers = []
+        for number in read_numbers(block.fields["problems"], shown):
+            if owner.setdefault(number, name) == name:
+                numbers.append(number)
         if len(numbers) < least:
             raise ValueError(
                 f"{name} holds {len(numbers)} of {shown} problems; at least {least} "
                 "are needed"
             )
-        for number in numbers:
-            if owner.setdefault(number, name) != name:
-                both = f"{owner[number]} and in {name}"
-                raise ValueError(f"problem {number} is both in {both}")
         signals: dict[str, None] = {}
         for line in block.text.split("\n"):
             signal = line.strip(" -*•")
@@ -703,7 +710,7 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
     for number in range(1, shown + 1):
         if owner.get(number) not in reading.found:
             rest.append(str(number))
-    if rest:
+    if len(rest) > shown * FORGOTTEN:
         faults.append(f"no usable domain holds the problems {', '.join(rest)}")
     if faults:
         bad = [BadBlock(0, "", fault) for fault in faults]
