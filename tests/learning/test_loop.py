@@ -18,7 +18,8 @@ from kace.ladder.session import open_session
 from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
 from kace.learning.measure import Impact
-from kace.learning.study import QUICK, LearnPlan, Settings, open_study, read_steps
+from kace.learning.report import report_of
+from kace.learning.study import QUICK, LearnPlan, Settings, Unplaced, open_study, read_steps
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -88,6 +89,26 @@ def test_a_domain_is_judged_in_one_letter_with_the_cards_of_both_tiers(tmp_path:
         places = sorted(step.place for step in steps if step.what == what)
         assert places == ["MS+HS paving", "MS+HS tuning", "MS+HS weaving"], what
     assert sum(step.what == "propose" for step in steps) == 6
+
+
+def test_a_classifier_that_cannot_be_read_is_warned_of_and_named_as_the_reason(tmp_path: Path):
+    class Mute(World):
+        def solver(self) -> Scripted:
+            return Scripted(lambda request: "hm" if request.choices else solve(request), name="world")
+
+    settings = {**TEXT, **QUICK, "add_runs": 1}
+    tree = learned(
+        Mute(),
+        tmp_path / "tree",
+        config=DEFAULTS.model_copy(update={"retrieval": CONFIG.retrieval}),
+        train=problems(2),
+        **settings,
+    )
+    assert len(tree) == 0
+    steps = [line for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl") if line.what == "place"]
+    warning = steps[0].read(Unplaced).summary
+    assert warning.startswith("warning: ") and "placed in no domain" in warning
+    assert "replies of the classifier could not be read" in report_of(tmp_path / "tree").summary
 
 
 def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_path: Path):

@@ -55,6 +55,7 @@ from kace.learning.study import (
     RunReading,
     StepName,
     Study,
+    Unplaced,
     gather_all,
 )
 from kace.learning.teacher import (
@@ -113,6 +114,9 @@ async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     tree = study.tree
     place = "+".join(tier.value for tier in tiers)
     records = await first_run(tiers, epoch, tree, study)
+    unplaced = Unplaced.of(records)
+    if unplaced.problems:
+        study.log.write(StepName("add", "place", epoch, place), unplaced)
     at_es: dict[str, list[FailedProblem]] = {}
     if study.settings.confident:
         at_es = failures_at_es(records, study)

@@ -43,6 +43,7 @@ from kace.learning.study import (
     Settings,
     StepLine,
     StepName,
+    Unplaced,
     read_bill,
     read_steps,
 )
@@ -242,8 +243,10 @@ def report_of(tree_folder: Path) -> LearningReport:
     prices = [cost.usd for cost in costs if cost.usd is not None]
     train = manifest.train.problems
     summary = _summary(funnel, train)
+    unplaced = [lost for _, lost in steps.of(Unplaced, "place")]
     if finished and not funnel.kept:
-        summary += f" The tree is empty: {_why_empty(funnel, refused, runs)}"
+        why = _why_empty(funnel, refused, runs, unplaced)
+        summary += f" The tree is empty: {why}"
     return LearningReport(
         name=tree_folder.resolve().name,
         state="finished" if finished else state,
@@ -503,6 +506,7 @@ def _why_empty(
     found: Funnel,
     refused: Sequence[ReportedRefusal],
     runs: Sequence[RunScore],
+    unplaced: Sequence[Unplaced],
 ) -> str:
     """Return why a finished run has no card to show, and what to do."""
     if found.admitted:
@@ -517,6 +521,8 @@ def _why_empty(
     wrong = runs[0].problems - runs[0].correct if runs else 0
     if not wrong:
         return "the solver got all training problems right. Give harder ones."
+    if unplaced:
+        return f"{unplaced[0].summary.removeprefix('warning: ')}."
     problems = counted(wrong, "problem")
     return f"the teacher saw what went wrong ({problems}) and wrote no card."
 

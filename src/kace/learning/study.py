@@ -472,6 +472,29 @@ class TreeWriter:
         return found
 
 
+class Unplaced(StepResult):
+    """The problems of a run that were placed in no domain: they give no card."""
+
+    problems: int
+    escalated: int
+
+    @property
+    def summary(self) -> str:
+        """Return a warning."""
+        return (
+            f"warning: {self.problems} of {self.escalated} problems past ES were "
+            "placed in no domain, so no card is written from them; the replies of "
+            "the classifier could not be read, or name no domain of the tree"
+        )
+
+    @classmethod
+    def of(cls, records: Sequence[Solution]) -> Unplaced:
+        """Return the counts of a run's records."""
+        past = [record for record in records if record.recalls]
+        lost = sum(not record.domains for record in past)
+        return cls(problems=lost, escalated=len(past))
+
+
 class RunTotals(StepResult):
     """The totals of a tiered run. Escalated problems are past ES, where cards act."""
 
