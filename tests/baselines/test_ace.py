@@ -18,6 +18,7 @@ from kace.baselines.ace import (
     read_playbooks,
     train_ace,
 )
+from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.prompt import Context
@@ -142,7 +143,7 @@ def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
 
 
 def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_path: Path):
-    plan = plan_of("domain-ace", tmp_path, domains=REGISTRY)
+    plan = plan_of("domain-ace", tmp_path, tree=EpistemicTree.of(REGISTRY, ()))
     books = trained(plan, train_ace, model=World().solver(), teacher=AceTeacher().model())
     for domain, rules in DOMAINS.items():
         assert {b.text for b in books.playbooks[domain].bullets} == {statement(rule) for rule in rules}
@@ -237,7 +238,8 @@ def test_a_system_without_its_playbook_says_how_to_make_one():
 
 def test_the_solver_pays_for_attempts_and_the_teacher_for_the_rest(tmp_path: Path):
     ace(tmp_path)
-    roles = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
+    rows = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
+    roles = {row["role"]: row for row in rows}
     assert roles["solver"]["calls"] == len(TRAIN) and roles["teacher"]["calls"] > 0
 
 

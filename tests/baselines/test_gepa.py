@@ -209,7 +209,8 @@ def test_nothing_of_gepa_is_pickled_printed_or_imported_beyond_need(tmp_path: Pa
 
 def test_solver_and_teacher_share_one_ledger(tmp_path: Path):
     evolved(tmp_path)
-    roles = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
+    rows = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
+    roles = {row["role"]: row for row in rows}
     assert roles["solver"]["calls"] + roles["teacher"]["calls"] == calls_in(tmp_path)
     assert roles["teacher"]["calls"] > 0
 

@@ -9,21 +9,43 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.reflections import card_from, train_reflections
-from kace.cards.card import BODY_CAPS, CardError, Difficulty, Status
+from kace.baselines.reflections import reflected_card, train_reflections
+from kace.cards.card import BODY_CAPS, Card, CardError, Difficulty, Provenance, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
-from kace.errors import BudgetExceeded, UsageError
+from kace.errors import BudgetExceeded, DataError
 from kace.ladder.tiers import TierName
-from kace.learning.teacher import FailedProblem, TreeCell
+from kace.learning.teacher import FailedProblem
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
-from tests.baselines.ace_world import CONFIG, REGISTRY, accuracy, plan_of, solved, trained
-from tests.learning.world import DOMAINS, RULES, World, solve, statement
+from tests.baselines.ace_world import CONFIG, REGISTRY, TRAIN, accuracy, plan_of, solved, trained
+from tests.learning.world import DOMAINS, RULES, solve, statement
 
 FAILURE = FailedProblem(Problem("What is it?", "7", "p1"), "fallback_last_hs", (), {})
-MEDIUM = TreeCell(TierName.MS, "weaving")
+
+
+def a_card(name: str, difficulty: Difficulty, domain: str, *sources: str) -> Card:
+    return Card(
+        card_id=f"RUBRIC_{name.upper()}_RULE",
+        payload="Useful when:\n- it comes up\n\nA rule that a teacher distilled.",
+        routing_conditions=(),
+        difficulty_tag=difficulty,
+        domain_tags=(domain,),
+        helpfulness_score=0.5,
+        provenance=Provenance(source="teacher", supporting_problems=sources),
+    )
+
+
+def learned() -> EpistemicTree:
+    """A tree with a card per rule at each tier, from the problems that ask for the rule."""
+    cards = []
+    for domain, rules in DOMAINS.items():
+        for rule in rules:
+            sources = [problem.name for problem in TRAIN if f"the {rule} of" in problem.text]
+            cards.append(a_card(f"{rule}_ms", Difficulty.MEDIUM, domain, *sources))
+            cards.append(a_card(f"{rule}_hs", Difficulty.HARD, domain, *sources))
+    return EpistemicTree.of(REGISTRY, cards)
 
 
 def remembers(request: Request) -> str:
@@ -35,18 +57,44 @@ def remembers(request: Request) -> str:
 
 
 def grown(out: Path, script: Callable[[Request], str] = remembers, **more: object) -> EpistemicTree:
-    plan = plan_of("reflections", out, **{"domains": REGISTRY, **more})
+    plan = plan_of("reflections", out, **{"tree": learned(), **more})
     return trained(plan, train_reflections, model=Scripted(script, name="world"), teacher=None)
 
 
-def test_every_failure_becomes_a_card_of_its_cell_without_a_teacher(tmp_path: Path):
+def places(tree: EpistemicTree) -> list[tuple[str, Difficulty, tuple[str, ...]]]:
+    return [(card.card_id, card.difficulty_tag, card.domain_tags) for card in tree]
+
+
+def test_the_same_tree_has_raw_reflections_instead_of_its_cards(tmp_path: Path):
     tree = grown(tmp_path)
+    assert tree.domains == learned().domains and places(tree) == places(learned())
     assert {card.provenance.source for card in tree} == {"the solver's own reflection"}
     assert {card.status for card in tree} == {Status.EXPERIMENTAL}
-    assert {tag for card in tree for tag in card.domain_tags} == set(DOMAINS)
+    assert not any("teacher distilled" in card.payload for card in tree)
+    for card in tree:
+        (source,) = card.provenance.supporting_problems
+        rule = card.card_id.split("_")[1].lower()
+        assert any(problem.name == source and f"the {rule} of" in problem.text for problem in TRAIN)
+        assert card.body == statement(rule)
     assert TreeStore.open(tmp_path).frozen_hash == tree.content_hash()
     roles = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
-    assert set(roles) == {"solver", "classifier"}
+    assert {role["role"] for role in roles} == {"solver"}, "no domains are requested"
+
+
+def lucky_at_hs(request: Request) -> str:
+    """A solver that finds every answer at HS, which MS did not deliver."""
+    if request.attempt.tier == "HS":
+        problem = next(problem for problem in TRAIN if problem.id == request.attempt.problem)
+        return f"\\boxed{{{problem.answer}}}"
+    return remembers(request)
+
+
+@pytest.mark.parametrize(("failures", "cards"), [("tier", len(RULES)), ("final", 0)])
+def test_only_failures_of_the_profiles_kind_are_reflected_on(tmp_path: Path, failures: str, cards: int):
+    """Solved at HS: not delivered by MS, but not wrong in the end."""
+    tree = grown(tmp_path, lucky_at_hs, failures=failures)
+    assert len(tree) == cards
+    assert {card.difficulty_tag for card in tree} <= {Difficulty.MEDIUM}
 
 
 def test_the_ladder_reads_them_as_it_reads_any_tree(tmp_path: Path):
@@ -62,28 +110,18 @@ def test_a_stopped_training_goes_on_to_the_same_tree(tmp_path: Path):
     stops = 0
     while True:
         try:
-            resumed = grown(tmp_path / "broken", config=CONFIG.model_copy(update={"max_calls": 150}))
+            resumed = grown(tmp_path / "broken", config=CONFIG.model_copy(update={"max_calls": 60}))
             break
         except BudgetExceeded:
             stops += 1
     assert resumed == whole and stops > 1
 
 
-def test_without_domains_a_teacher_is_needed_for_them(tmp_path: Path):
-    with pytest.raises(UsageError, match="needs a teacher"):
-        grown(tmp_path, domains=())
-
-
-def test_the_teacher_gives_domains_and_nothing_else(tmp_path: Path):
-    asked: list[str] = []
-
-    def teach(request: Request) -> str:
-        asked.append(request.attempt.problem)
-        return World().teach(request)
-
-    plan = plan_of("reflections", tmp_path)
-    tree = trained(plan, train_reflections, model=Scripted(remembers), teacher=Scripted(teach))
-    assert asked == ["partition"] and len(tree) > 0
+def test_a_tree_of_other_problems_is_refused(tmp_path: Path):
+    other = EpistemicTree.of(REGISTRY, [a_card("x", Difficulty.HARD, REGISTRY[0].name, "elsewhere")])
+    for tree in (other, EpistemicTree.of((), ())):
+        with pytest.raises(DataError, match="no card of the tree came from a training problem"):
+            grown(tmp_path / str(len(tree)), tree=tree)
 
 
 def test_a_reflection_that_is_no_card_is_refused_and_counted(tmp_path: Path):
@@ -93,7 +131,7 @@ def test_a_reflection_that_is_no_card_is_refused_and_counted(tmp_path: Path):
     tree = grown(tmp_path, rambles)
     assert len(tree) == 0
     steps = [json.loads(line)["value"] for line in (tmp_path / "train" / "steps.jsonl").read_text().splitlines()]
-    assert sum(len(value.get("refused", ())) for value in steps) > 0
+    assert sum(len(value.get("missing", ())) for value in steps) > 0
 
 
 @pytest.mark.parametrize(
@@ -107,19 +145,19 @@ def test_a_reflection_that_is_no_card_is_refused_and_counted(tmp_path: Path):
     ],
 )
 def test_a_reflection_is_kept_as_it_was_said(said: str, trigger: str, body: str):
-    card = card_from(said, MEDIUM, FAILURE, 1)
+    card = reflected_card(a_card("knot", Difficulty.MEDIUM, "weaving"), FAILURE, said)
     assert card.triggers == (trigger,) and card.body == body
     assert card.difficulty_tag is Difficulty.MEDIUM and card.domain_tags == ("weaving",)
 
 
 def test_a_long_reflection_is_cut_to_the_cap_of_its_cell():
     said = "Lesson:\n" + "\n".join(f"line {n}" for n in range(40))
-    for tier, difficulty in ((TierName.MS, Difficulty.MEDIUM), (TierName.HS, Difficulty.HARD)):
-        card = card_from(said, TreeCell(tier, "weaving"), FAILURE, 1)
+    for difficulty in (Difficulty.MEDIUM, Difficulty.HARD):
+        card = reflected_card(a_card("knot", difficulty, "weaving"), FAILURE, said)
         assert len(card.body.split("\n")) == BODY_CAPS[difficulty]
 
 
 @pytest.mark.parametrize("said", ["", "Lesson: ", "Lesson: a\x07lpha"])
 def test_what_breaks_a_rule_of_cards_is_no_card(said: str):
     with pytest.raises(CardError):
-        card_from(said, MEDIUM, FAILURE, 1)
+        reflected_card(a_card("knot", Difficulty.MEDIUM, "weaving"), FAILURE, said)

@@ -13,6 +13,7 @@ from kace.baselines.ace import read_playbooks
 from kace.cards.store import TreeStore
 from kace.problems import problem_rows
 from tests.baselines.ace_world import REGISTRY
+from tests.baselines.test_reflections import learned
 from tests.command import Kace, run_kace
 from tests.learning.world import problems
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
@@ -40,8 +41,8 @@ def test_ace_says_how_it_goes_and_a_second_run_costs_nothing(kace: Kace, tmp_pat
     assert "none: everything was kept" in again.stdout and "study" not in again.stderr
 
 
-def test_reflections_make_a_tree_with_the_domains_of_another(kace: Kace, tmp_path: Path):
-    TreeStore.create(tmp_path / "given", REGISTRY, author="test", note="begin")
+def test_reflections_replace_the_cards_of_a_tree(kace: Kace, tmp_path: Path):
+    TreeStore.create(tmp_path / "given", REGISTRY, learned(), author="test", note="begin")
     solver = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9")
     done = kace("learn", "--method", "reflections", *solver, "--tree", "given", "--out", "tree")
     assert done.returncode == 0, done.stderr

@@ -181,6 +181,7 @@ def _hash_artefact(artefact: Path | None) -> str | None:
 
 # Training
 
+EMPTY = EpistemicTree.of((), ())
 PROMPTS = (
     "teacher",
     "ace",
@@ -200,16 +201,19 @@ class TrainPlan:
     config: Config
     out: Path
     epochs: int = 1
-    domains: tuple[
-        Domain, ...
-    ] = ()  # to begin with; else the teacher proposes them
+    tree: EpistemicTree = EMPTY  # its domains, or the cards to replace
     validation: tuple[
         Problem, ...
-    ] = ()  # choose by score alone; the teacher never reads them
+    ] = ()  # choose by score; no teacher reads them
+    failures: str = "tier"  # which problems count as failed: `final` or `tier`
 
     def manifest(self) -> dict[str, object]:
         """Return what a training depends on, free of secrets; epochs may grow."""
-        domains = [domain.model_dump(mode="json") for domain in self.domains]
+        settings: dict[str, object] = {"what": self.method}
+        settings["domains"] = list(self.tree.domain_names)
+        if self.method == "reflections":
+            settings["tree"] = self.tree.content_hash()
+            settings["failures"] = self.failures
         prompts = solver_prompts(self.config)
         for part in PROMPTS:
             prompts |= template_hashes(part)
@@ -220,7 +224,7 @@ class TrainPlan:
         return {
             **manifest_of(self.config),
             "teacher": self.config.teacher,
-            "settings": {"what": self.method, "domains": domains},
+            "settings": settings,
             "prompts": prompts,
             "train": problems,
         }
@@ -238,8 +242,8 @@ class Training(Workbench):
 
     async def domains(self) -> tuple[Domain, ...]:
         """Return the domains given, else those that the teacher proposes in one request."""
-        if self.plan.domains:
-            return self.plan.domains
+        if self.plan.tree.domains:
+            return self.plan.tree.domains
         propose = partial(partition, self.plan.train, self.teacher)
         step = StepName("plan", "partition")
         return (await self.log.once(step, Partition, propose)).domains
@@ -257,7 +261,7 @@ async def open_training(
     check_training(plan.train)
     require_answers(plan.validation, "validation")
     opened = None
-    if teacher is None and needs_teacher(plan):
+    if teacher is None and plan.method != "reflections":
         opened = open_teacher(plan.config)
     try:
         opening = open_workbench(
@@ -273,11 +277,6 @@ async def open_training(
     finally:
         if opened is not None:
             await opened.aclose()
-
-
-def needs_teacher(plan: TrainPlan) -> bool:
-    """Whether a training needs a teacher: reflections only for domains."""
-    return plan.method != "reflections" or not plan.domains
 
 
 def read_artefact(

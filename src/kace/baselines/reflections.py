@@ -1,14 +1,14 @@
-"""The ablation without distillation: a tree whose cards are the solver's own reflections on what it got wrong.
+"""The ablation without distillation: a learned tree, its cards replaced by raw reflections.
 
-After a tiered run, the solver writes what to remember of every problem that a cell did not deliver. No teacher writes,
-judges or revises a card; only the rules of the card type hold.
+For each card the solver writes what to remember of a problem that the card was written
+from and that it failed. Domains, places and number of cards stay those of the tree. No
+teacher writes, judges or revises a card; only the rules of the card type hold.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kace.baselines.evaluate import Training
@@ -20,17 +20,19 @@ from kace.cards.card import (
     Card,
     CardError,
     Difficulty,
+    card_of,
 )
-from kace.cards.tree import Add, EpistemicTree
-from kace.errors import one_line
+from kace.cards.tree import EpistemicTree
+from kace.errors import DataError, one_line
 from kace.ladder.prompt import fenced, quoted_line, shortened, template
 from kace.ladder.tiers import TierName
 from kace.learning import StepResult
 from kace.learning.study import RunReading, StepName, TreeWriter
-from kace.learning.teacher import FailedProblem, TreeCell, failures
+from kace.learning.teacher import FailedProblem
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
 
 AUTHOR = "kace learn --method reflections"
+SOURCE = "the solver's own reflection"
 TIER = "REFLECT"  # under which the solver's reflections are kept
 MAX_TOKENS = 600
 MAX_PROBLEM_CHARS = 4_000
@@ -49,94 +51,99 @@ _STRAY = re.compile(r"[^\w\s'-]")
 
 
 class Reflected(StepResult):
-    """The reflections of a cell."""
+    """The cards of a tree, as the solver's reflections."""
 
     cards: tuple[Card, ...] = ()
-    refused: tuple[
-        str, ...
-    ] = ()  # reflections that break a rule of the card type
-    failed: int = 0  # calls without a reply
+    missing: tuple[str, ...] = ()  # cards without a reflection, with the reason
 
     @property
     def summary(self) -> str:
         """How many cards there are."""
-        counts = f"{len(self.cards)} cards, {len(self.refused)} refused"
-        return f"{counts}, {self.failed} failed"
+        return f"{len(self.cards)} cards, {len(self.missing)} without"
 
 
 async def train_reflections(training: Training) -> EpistemicTree:
-    """Write the frozen tree to the plan's folder."""
-    writer = TreeWriter(training.plan.out, training.log, author=AUTHOR)
-    writer.plant(await training.domains())
-    for epoch in range(1, training.plan.epochs + 1):
+    """Write the frozen tree of reflections to the plan's folder."""
+    plan = training.plan
+    by_name = {one_line(problem.name): problem for problem in plan.train}
+    sources: set[str] = set()
+    for card in plan.tree.shown:
+        sources.update(card.provenance.supporting_problems)
+    problems = [by_name[name] for name in sorted(sources & by_name.keys())]
+    if not problems:
+        raise DataError(
+            "no card of the tree came from a training problem",
+            fix="name the tree (--tree) and the file that it was learned from",
+        )
+    run = StepName("reflect", "run")
+    records = await training.run(run, problems, RunReading(), training.seed(1))
+    by_id = {problem.id: problem for problem in problems}
+    failed: dict[str, dict[TierName, FailedProblem]] = {}
+    for record in records:
+        problem = by_id[record.problem]
+        failures = failed.setdefault(one_line(problem.name), {})
         for tier in (TierName.MS, TierName.HS):
-            await _add(tier, epoch, training, writer)
-        writer.snapshot(epoch)
+            tiers = [attempt.tier for attempt in record.attempts]
+            delivered = record.correct and (
+                plan.failures == "final" or tiers[-1] is tier
+            )
+            if tier in tiers and not delivered:
+                failure = FailedProblem.of(
+                    record, problem, tier, training.text_of
+                )
+                failures[tier] = failure
+    work = partial(_reflect_all, training, failed)
+    step = StepName("reflect", "write")
+    written = await training.log.once(step, Reflected, work)
+    writer = TreeWriter(plan.out, training.log, author=AUTHOR)
+    writer.plant(plan.tree.domains, written.cards)
     return writer.freeze()
 
 
-async def _add(
-    tier: TierName,
-    epoch: int,
-    training: Training,
-    writer: TreeWriter,
-) -> None:
-    """Run the ladder, then add a card for every problem that a cell of the tier did not deliver."""
-    train = training.plan.train
-    tree = writer.tree
-    run = StepName("reflect", "run", epoch, tier.value)
-    seed = training.seed(epoch)
-    records = await training.run(run, train, RunReading(tree), seed)
-    by_id = {problem.id: problem for problem in train}
-    cards: dict[str, Card] = {}
-    for name in tree.domain_names:
-        cell = TreeCell(tier, name)
-        failed = failures(records, by_id, cell, training.text_of)
-        step = StepName("reflect", "write", epoch, str(cell))
-        write = partial(_reflect_all, step, cell, failed, training)
-        written = await training.log.once(step, Reflected, write)
-        for card in written.cards:
-            if card.card_id not in tree:
-                cards[card.card_id] = card
-    commit = StepName("reflect", "commit", epoch, tier.value)
-    writer.commit(commit, [Add(card) for card in cards.values()])
-
-
 async def _reflect_all(
-    step: StepName,
-    cell: TreeCell,
-    failed: Sequence[FailedProblem],
-    training: Training,
+    training: Training, failed: Mapping[str, Mapping[TierName, FailedProblem]]
 ) -> Reflected:
-    texts = await training.each(failed, partial(_reflect, step, training))
-    cards: list[Card] = []
-    refused: list[str] = []
-    for failure, text in zip(failed, texts, strict=True):
-        if text is None:
-            continue
+    """Return the tree's cards as reflections on the first problem failed at their tier."""
+    cards = []
+    missing = []
+    pairs = []
+    for card in training.plan.tree.shown:
+        failure = _failure_of(card, failed)
+        if failure is None:
+            missing.append(f"{card.card_id}: its problems were solved")
+        else:
+            pairs.append((card, failure))
+    texts = await training.each(pairs, partial(_reflect, training))
+    for (card, failure), text in zip(pairs, texts, strict=True):
         try:
-            cards.append(card_from(text, cell, failure, step.epoch))
+            cards.append(reflected_card(card, failure, text))
         except CardError as error:
-            refused.append(one_line(f"{failure.problem.name}: {error.message}"))
-    return Reflected(
-        cards=tuple(cards),
-        refused=tuple(refused),
-        failed=texts.count(None),
-    )
+            missing.append(one_line(f"{card.card_id}: {error.message}"))
+    return Reflected(cards=tuple(cards), missing=tuple(missing))
 
 
-async def _reflect(
-    step: StepName,
-    training: Training,
-    failure: FailedProblem,
-) -> str | None:
-    """Return the solver's reflection on a problem; `None` if the call fails."""
+def _failure_of(
+    card: Card, failed: Mapping[str, Mapping[TierName, FailedProblem]]
+) -> FailedProblem | None:
+    tiers: Sequence[TierName] = (TierName.MS, TierName.HS)
+    if card.difficulty_tag is Difficulty.MEDIUM:
+        tiers = (TierName.MS,)
+    elif card.difficulty_tag is Difficulty.HARD:
+        tiers = (TierName.HS,)
+    for name in card.provenance.supporting_problems:
+        for tier in tiers:
+            if tier in failed.get(name, {}):
+                return failed[name][tier]
+    return None
+
+
+async def _reflect(training: Training, pair: tuple[Card, FailedProblem]) -> str:
+    """Return the solver's reflection on a problem; empty if the call fails."""
+    card, failure = pair
     kit = training.session.kit
     problem = failure.problem
-    key = AttemptKey(
-        problem.id, training.seed(step.epoch), f"{TIER} {step.place}", 0
-    )
-    temperature = kit.sampling[TierName.MS].temperature
+    tier = f"{TIER} {card.card_id}"
+    key = AttemptKey(problem.id, training.seed(1), tier, 0)
     parts = [
         fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
         f"Correct answer: {quoted_line(problem.answer or '')}",
@@ -144,26 +151,21 @@ async def _reflect(
     for attempt in failure.attempts[:SHOWN_ATTEMPTS]:
         tail = attempt.tail[-MAX_ATTEMPT_CHARS:]
         parts.append(fenced("attempt", tail or "(no text)"))
-    messages = chat(
-        template("reflections/reflect", kit.subject), "\n\n".join(parts)
-    )
+    system = template("reflections/reflect", kit.subject)
+    messages = chat(system, "\n\n".join(parts))
+    temperature = kit.sampling[TierName.MS].temperature
     sampling = Sampling(temperature, MAX_TOKENS, key.sampling_seed())
     try:
         return (await kit.model.complete(Request(messages, sampling, key))).text
     except ModelError:
-        return None
+        return ""
 
 
-def card_from(
-    text: str,
-    cell: TreeCell,
-    failure: FailedProblem,
-    epoch: int,
-) -> Card:
-    """Return a reflection as a card of its cell, cut to the caps and otherwise as written."""
+def reflected_card(card: Card, failure: FailedProblem, text: str) -> Card:
+    """Return a card with a reflection for its payload, cut to the caps."""
     when = _WHEN.search(text)
     label = _LESSON.search(text)
-    # A reply without the two parts is a lesson as it is; what follows the lesson is part of it.
+    # A reply without the two parts is a lesson as it is.
     lesson = text[label.end() :] if label else _WHEN.sub("", text, count=1)
     useful = ""
     if when and (not label or when.start() < label.start()):
@@ -172,16 +174,21 @@ def card_from(
     for line in lesson.strip().split("\n"):
         if line.strip():
             lines.append(line.rstrip()[:MAX_LINE_CHARS])
-    body = "\n".join(lines[: BODY_CAPS[cell.difficulty]])
-    words = _STRAY.sub(" ", useful).split() or cell.domain.split("_")
+    body = "\n".join(lines[: BODY_CAPS[card.difficulty_tag]])
+    words = _STRAY.sub(" ", useful).split() or card.domain_tags[0].split("_")
     trigger = " ".join(words[:TRIGGER_WORDS])
-    content = f"{failure.problem.id}\x1f{cell}\x1f{body}"
-    mark = hashlib.sha256(content.encode()).hexdigest()[:10].upper()
-    prefix = "RUBRIC" if cell.difficulty is Difficulty.HARD else "MICRO"
-    provenance = {
-        "source": "the solver's own reflection",
-        "supporting_problems": [one_line(failure.problem.name)],
-        "epoch_introduced": epoch,
-    }
-    payload = f"{USEFUL}\n{BULLET}{trigger}\n\n{body}"
-    return cell.new_card(f"{prefix}_REFLECTION_{mark}", payload, provenance)
+    return card_of(
+        {
+            "card_id": card.card_id,
+            "payload": f"{USEFUL}\n{BULLET}{trigger}\n\n{body}",
+            "routing_conditions": [],
+            "difficulty_tag": card.difficulty_tag.value,
+            "domain_tags": list(card.domain_tags),
+            "helpfulness_score": 0.0,
+            "provenance": {
+                "source": SOURCE,
+                "supporting_problems": [one_line(failure.problem.name)],
+                "epoch_introduced": card.provenance.epoch_introduced,
+            },
+        }
+    )

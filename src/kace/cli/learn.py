@@ -12,6 +12,7 @@ import click
 
 from kace.baselines.ace import train_ace
 from kace.baselines.evaluate import (
+    EMPTY,
     Training,
     TrainPlan,
     open_training,
@@ -448,25 +449,33 @@ def _train_method(
     epochs: int | None,
 ) -> None:
     """Train another method and print what was made."""
-    uses_domains = method in ("domain-ace", "reflections")
+    reads_tree = method in ("domain-ace", "reflections")
     if validation is not None and method != "gepa":
         raise UsageError(
             f"--validation is not an option of {method}",
             fix="only gepa chooses by validation problems",
         )
-    if options.get("tree") is not None and not uses_domains:
+    if options.get("tree") is not None and not reads_tree:
         raise UsageError(
             f"--tree is not an option of {method}",
-            fix="only domain-ace and reflections use its domains",
+            fix="only domain-ace and reflections read one",
         )
     if method == "gepa":
         require_gepa()
     config = options.config()
     chosen = load_problems(validation, config.fields) if validation else ()
     problems, _ = _training_data(train, held_out, config, options.limit)
-    domains = open_tree(config.tree).domains if config.tree else ()
-    passes = epochs or (2 if method == "gepa" else 1)
-    plan = TrainPlan(method, problems, config, out, passes, domains, chosen)
+    learning = profile_of(config.profile).get("learning", {})
+    plan = TrainPlan(
+        method,
+        problems,
+        config,
+        out,
+        epochs or (2 if method == "gepa" else 1),
+        open_tree(config.tree) if config.tree else EMPTY,
+        chosen,
+        str(learning.get("failures", "tier")),
+    )
     if method == "knn-fewshot":
         print(f"made         {out}: {_fewshot_size(train_knn(plan))}")
         print("calls        none: no model is called")
