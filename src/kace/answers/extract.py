@@ -137,7 +137,7 @@ hours hr hrs|min mins minute minutes|s sec secs second seconds|ms millisecond
 milliseconds|day days|week weeks|month months|year years|gal gallon gallons|L l liter
 liters litre litres|mL ml milliliter milliliters|quart quarts|pint pints|cup cups|
 dollar dollars usd|cent cents|lb lbs pound pounds|euro euros eur|yen|oz ounce ounces|
-ton tons|acre acres|J joule joules|N newton newtons|W watt watts|V volt volts|K kelvin|
+ton tons|acre acres|J joule joules|N newton newtons|W watt watts|V volt volts|kelvin kelvins|
 C celsius|F fahrenheit|Hz hertz|mol moles|mi_/_h mph|km_/_h kph|rpm|bit bits|byte bytes|
 unit units|way ways|people person persons|student students|child children|boy boys|
 girl girls|man men|woman women|apple apples|orange oranges|egg eggs|book books|page
@@ -605,10 +605,13 @@ _UNSURE = re.compile(
     re.VERBOSE,
 )
 _ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
-_ENDS = {
+_NAMED_VALUES: dict[str, Value] = {
     r"\infty": INFINITY,
     r"+\infty": INFINITY,
     r"-\infty": MINUS_INFINITY,
+    r"\mathbb{R}": Collection("()", (MINUS_INFINITY, INFINITY)),
+    r"\emptyset": Collection("{}", ()),
+    r"\{\}": Collection("{}", ()),
 }
 _Named = list[tuple[str, Value]]
 
@@ -661,9 +664,7 @@ def _several(values: Sequence[Value]) -> Value:
         repeats = len(set(values)) < len(values)
         return Collection.of("," if repeats else "{}", values)
     match values[0]:
-        case Collection("{}", (only,)) if not re.match(
-            r"\\(?:\{|emptyset)", str(only)
-        ):
+        case Collection("{}", (only,)) if not re.match(r"\\\{", str(only)):
             return only
     return values[0]
 
@@ -741,6 +742,8 @@ def _relation(tokens: list[str]) -> tuple[str, Value]:
         signs.insert(place, "<")
     if len(set(below)) > 1 or len(sides) != 3 or not _is_named(sides[1]):
         return "", relation
+    if not all(sides):
+        return "", relation
     ends = (_value(sides[0]), _value(sides[2]))
     if not all(map(is_exact, ends)):
         return "", relation
@@ -761,8 +764,8 @@ def _alternatives(tokens: list[str]) -> list[Value]:
 def _value(tokens: list[str]) -> Value:
     """Return one value: a number, an interval, a union, a matrix or a collection."""
     text = join(tokens)
-    if text in _ENDS:
-        return _ENDS[text]
+    if text in _NAMED_VALUES:
+        return _NAMED_VALUES[text]
     if text.startswith(r"\text{") and len(tokens) == 1:
         return phrase(text[6:-1])
     if re.fullmatch("[A-Z]", text):
