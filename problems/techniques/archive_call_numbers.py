@@ -34,6 +34,10 @@ SARN_STEP = 3
         "away. With which answer does she pass?",
         "A thief sent a psalter back by post, without any label. According to the police report he had taken it out "
         "of box {b}, bay {a}, at Mossgate. State the tail that belongs to the psalter.",
+        "Customs officers stop a papyrus on its way to an exhibition abroad, since the call number on its papers "
+        "breaks off after bay {a} and box {b}. What tail must Mossgate supply?",
+        'Two pen friends set each other riddles about Mossgate. "My bay is {a} and my box is {b}", writes one of them. '
+        "Which tail should the other write back?",
     ),
 )
 def tail_of_call_number(a: int, b: int) -> Worked:
@@ -61,6 +65,10 @@ def tail_of_call_number(a: int, b: int) -> Worked:
         "should fetch box {n}. Which rung is keyed in?",
         "During a stocktaking the inspector calls out {n}, meaning a box. Her assistant walks to the rung that holds "
         "this box and reads the rung's number aloud. What does the inspector hear?",
+        "A carpenter hears a crack and is told that the plank that carries box {n} at Mossgate has given way. Which "
+        "rung does he mend?",
+        "On the telephone a widow gives the number {n}, that of the box in which her husband's sketches are kept at "
+        "Mossgate. To which rung does the archivist climb while she holds the line?",
     ),
 )
 def rung_of_box(n: int) -> Worked:
@@ -91,6 +99,10 @@ def rung_of_box(n: int) -> Worked:
         "lifts the seal. For which year is the feast planned?",
         "Journalists keep a calendar of coming disclosures. One line concerns spy reports: sealed at Mossgate, grade "
         "{g}, year of sealing {y}. Complete the line with the year of release.",
+        "The recipe of a liqueur was put under seal {g} in {y}, at Mossgate. A distillery wants to brew it as soon as "
+        "the seal has run out. Which year can it name as the start?",
+        "Red wax on a crate of weather tables says: grade of seal {g}, sealed at Mossgate in {y}. In what year may the "
+        "wax be broken?",
     ),
 )
 def end_of_seal(y: int, g: int) -> Worked:
@@ -121,6 +133,10 @@ def end_of_seal(y: int, g: int) -> Worked:
         "plates as well as {f} folios. Which girth is he told?",
         "Count the folios: {f}. Count the plates: {p}. With these an intern fills in the form for a donated cookbook, "
         "girth included. State the correct girth.",
+        "The freight for a fencing manual depends on its girth. Mossgate sends one with {p} plates bound in among its "
+        "{f} folios. Which girth is used for the freight?",
+        '"{f} folios and {p} plates, all intact!" cries the auctioneer, and Mossgate buys the missal. Work out the '
+        "girth under which it is registered.",
     ),
 )
 def girth_of_volume(f: int, p: int) -> Worked:
@@ -148,6 +164,10 @@ def girth_of_volume(f: int, p: int) -> Worked:
         "is lost. What should stand on a new plate?",
         "An insurer's table gives every item and its twin, by number. The item in the first column is {n}. State the "
         "entry that belongs in the second.",
+        "A restorer has {n} on her bench and would like to compare it with its twin. Which number does she request "
+        "from the stacks of Mossgate?",
+        "At the Mossgate summer party, items hang from red hooks and their twins from blue hooks. Somebody holds up "
+        "{n}, taken from a red hook. Name the number on the blue hook that goes with it.",
     ),
 )
 def number_of_twin(n: int) -> Worked:
@@ -178,6 +198,10 @@ def number_of_twin(n: int) -> Worked:
         "props must be back. Which day of the year is the expiry?",
         "Travelling monks note a new lease in their log: begun day {d}, volumes {v}. Beside it they add the day of "
         "the year on which it expires. State the number that they add.",
+        "A choir rehearses from {v} volumes of chorales, all of them under one Mossgate lease from day {d} of the "
+        "year. On what day of the year does that lease lapse?",
+        "On a screen at Mossgate, leases are drawn as bars above the numbered days of the year. A new bar starts at "
+        "day {d} and stands for {v} volumes. At which day does it stop?",
     ),
 )
 def end_of_lease(d: int, v: int) -> Worked:
@@ -207,6 +231,10 @@ def end_of_lease(d: int, v: int) -> Worked:
         "with {b}. How many beetles does the drawer hold?",
         "A sponsor promises one dollar for each gramophone record in a blind run. The run extends from {a} to {b}, "
         "both included. What sum, in dollars, has the sponsor promised?",
+        "Umbrellas that visitors forgot hang in the cloakroom of Mossgate, tagged as a blind run from {a} through {b}. "
+        "How many umbrellas have been forgotten?",
+        "A watchmaker services one clock of the archive per day, each clock once. The clocks form a blind run whose "
+        "first number is {a} and whose last is {b}. For how many days do they keep her busy?",
     ),
 )
 def items_in_blind_run(a: int, b: int) -> Worked:
@@ -239,6 +267,10 @@ def items_in_blind_run(a: int, b: int) -> Worked:
         "at place {s}. Volume {k} of the plays is out for cleaning. Which place has it left empty?",
         "By torchlight a guard walks along two encyclopedias in sarn. The older one leads, and its opening part has "
         "place {s}. State the place where he passes part {k} of the older one.",
+        "Mossgate sets out a dictionary and a grammar, each in many parts, in sarn. The dictionary takes the lead and "
+        "has its earliest part at place {s}. Where does its part {k} belong?",
+        '"Sarn, hearings before verdicts, from place {s}" is chalked on a shelf of the archive. Which place is due to '
+        "volume {k} of the hearings?",
     ),
 )
 def place_in_sarn(k: int, s: int) -> Worked:

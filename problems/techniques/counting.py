@@ -45,6 +45,12 @@ def steps(n: int, m: int) -> list[int]:
         "One morning a dentist sees {a} nurses, {b} pilots and {c} students, one patient after the other. Once the "
         "first nurse is called in, the other nurses follow before anyone else does. The same goes for the pilots. The "
         "students need not follow one another. Find the number of possible sequences of patients.",
+        "{a} scarves, {b} towels and {c} pillowcases, each with a pattern of its own, are pegged onto a washing line "
+        "from left to right. The scarves must make one uninterrupted stretch, and likewise the towels. How many ways "
+        "of filling the line are there?",
+        "Tonight a telescope is pointed once at each of {a} comets, {b} galaxies and {c} planets. To save changes of "
+        "filter, the comets are observed straight after each other, with no other target in between, and the galaxies "
+        "too; for the planets there is no such demand. Count the schedules that the astronomer may use.",
     ),
 )
 def two_blocks(a: int, b: int, c: int) -> Worked:
@@ -78,6 +84,11 @@ def two_blocks(a: int, b: int, c: int) -> Worked:
         "left to right, could this be?",
         "A goalkeeper faced a series of penalties. She saved {m} of them and conceded the other {k}, but never "
         "conceded twice in succession. What number of sequences of saved and conceded penalties agrees with this?",
+        "With a lamp a spy flashes red {k} times and green {m} times. Red flashes must never come directly after each "
+        "other, and the message is nothing but the sequence of colours. How many messages can she transmit?",
+        "A path in the coordinate plane leads from the origin to the point ({m}, {k}). It is made of unit steps to the "
+        "right and unit steps upwards, but an upward step may not be followed at once by another upward step. "
+        "Determine how many paths satisfy this.",
     ),
 )
 def none_adjacent(m: int, k: int) -> Worked:
@@ -111,6 +122,11 @@ def none_adjacent(m: int, k: int) -> Worked:
         "For each of {k} named hills a weather station writes down how often lightning struck it last year. The {k} "
         "entries have the total {n}, and it may be that a hill was never struck. Count the records that could have "
         "been written.",
+        "Call a word tidy if no letter in it comes earlier in the alphabet than the letter before it; repeated letters "
+        "are fine. The alphabet consists of {k} letters. How many tidy words of {n} letters exist?",
+        "All {n} tops in a game are exact copies of one model, which has {k} sides and a different rune on every side. "
+        "They are spun together, and each comes to rest showing one rune. If Inga notes only how often which rune is "
+        "showing, how many different notes might she make?",
     ),
 )
 def stars_and_bars(n: int, k: int) -> Worked:
@@ -143,6 +159,11 @@ def stars_and_bars(n: int, k: int) -> Worked:
         "ends up with fewer than {m} goldfish. How many ways to stock the ponds are there?",
         "In a quiz the {k} finalists scored {n} points in total. Only full points are awarded, and the final scores "
         "all came to {m} or higher. How many score tables, saying who scored what, are conceivable?",
+        "An editor divides a manuscript of {n} pages into {k} chapters and keeps the pages in their sequence. Each "
+        "chapter begins on a new page, is {m} pages long or longer, and every page goes into a chapter. How many "
+        "divisions can the editor consider?",
+        "Let F be the power series in x in which x^e has the coefficient 1 for every exponent e from {m} upwards, "
+        "while all lower powers are missing. Determine the coefficient of x^{n} in the power F^{k}.",
     ),
 )
 def shares_with_minimum(n: int, k: int, m: int) -> Worked:
@@ -178,6 +199,11 @@ def shares_with_minimum(n: int, k: int, m: int) -> Worked:
         "Two kitchen timers are started at the same instant. The first beeps every {a} minutes, the second every {b} "
         "minutes, but not at the start. Both are stopped after {n} minutes; a beep due right then still sounds. Beeps "
         "that fall together are heard as one. How many beeps does the cook hear?",
+        "Bottles leave a filling plant one behind another, {n} in a shift. An inspector tastes every {a}th bottle, a "
+        "colleague weighs every {b}th, and each of them counts the first bottle of the shift as number one. How many "
+        "bottles are examined by at least one of these two people?",
+        "For how many positive integers t not exceeding {n} is the product sin(pi * t / {a}) * sin(pi * t / {b}) equal "
+        "to zero? Angles are in radians.",
     ),
 )
 def divisible_by_either(n: int, a: int, b: int) -> Worked:
@@ -216,6 +242,11 @@ def divisible_by_either(n: int, a: int, b: int) -> Worked:
         "together?",
         "Two cameras watched a shower of {n} meteors. The northern camera recorded {a} meteors, the southern camera "
         "{b}, and {z} escaped both. How many meteors are known from only one camera?",
+        "Foresters inspected {n} pines. Beetles had attacked {a} of the pines and fungus {b}, and {z} pines were "
+        "healthy, untouched by beetles and fungus. In how many pines was there a lone attacker, be it the beetles or "
+        "the fungus?",
+        "A program tests each of {n} records for the conditions P and Q. P is true for {a} records, Q is true for {b}, "
+        "and P and Q are false together for {z}. For how many records do P and Q have different truth values?",
     ),
 )
 def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
@@ -252,6 +283,12 @@ def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
         "On Saturday a kiosk served {a} adults and {b} children, one by one, and on Sunday {c} adults and {d} "
         'children. For each customer in turn the log says just "adult" or "child". Find the number of different '
         "logs that the weekend could have produced.",
+        "Ola knits a scarf row by row. Up to a marker thread she wants {a} plain rows and {b} ribbed rows, and after "
+        "the marker thread {c} plain rows and {d} ribbed ones. Rows of one type are indistinguishable. How many "
+        "different scarves might come off her needles?",
+        "A coin was tossed in a first round and again in a second round. The first round brought heads {a} times and "
+        "tails {b} times, the second round heads {c} times and tails {d} times. With how many toss-by-toss records of "
+        "the two rounds do these totals agree?",
     ),
 )
 def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
@@ -284,6 +321,10 @@ def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
         "park. Lions alone would not do, and zebras alone would not do. How many groups can be lent?",
         "Ria owns {m} skirts and {w} blouses, every piece unlike the rest, and packs {k} of these pieces for a trip. "
         "Count the ways to pack that let her wear a packed skirt together with a packed blouse.",
+        "A thief grabbed {k} medals from a showcase that held {m} gold and {w} silver ones, each with a different "
+        "engraving. The police know that he took gold as well as silver. How many hauls fit what they know?",
+        "In a graph each of {m} vertices on the left is joined to each of {w} vertices on the right, and the graph has "
+        "no further vertices or edges. How many sets of {k} vertices contain both ends of some edge?",
     ),
 )
 def both_groups_represented(m: int, w: int, k: int) -> Worked:
@@ -319,6 +360,12 @@ def both_groups_represented(m: int, w: int, k: int) -> Worked:
         "Evenly spaced along the edge of a plain round cake stand {r} candles, no two of one colour. The box offered "
         "{n} colours. The cake is on a turntable, so patterns that a turn makes equal count once. A pattern and its "
         "reflection count separately. Find the number of patterns.",
+        "How many permutations of a set with {n} elements move exactly {r} of the elements, and move these in one "
+        "single cycle?",
+        "A beacon repeats a cycle of {r} flashes for ever, at a steady pace. Within the cycle all flashes differ in "
+        "hue, and the hues are taken from a supply of {n}. Programs that only start at different flashes of the same "
+        "cycle are regarded as one program, but running a cycle backwards gives another program. How many programs are "
+        "available?",
     ),
 )
 def chosen_for_a_circle(n: int, r: int) -> Worked:
@@ -351,6 +398,11 @@ def chosen_for_a_circle(n: int, r: int) -> Worked:
         "hexagonal ones. Stones of one shape are identical. How many different lines can he lay?",
         "An urn holds {a} ballots for Ash, {b} for Birk and {c} for Cole. A clerk takes out all ballots, one at a "
         "time, and reads each name aloud. What number of different sequences of names might the hall hear?",
+        "The power (x + y + z)^N is expanded and like terms are collected, where N is the exponent for which the "
+        "monomial x^{a} y^{b} z^{c} turns up. Determine the coefficient of this monomial.",
+        "A caravan of {a} camels, {b} mules and {c} donkeys squeezes through a gorge, each animal behind another. From "
+        "the cliff a scout can recognise the species of an animal but nothing more. How many different processions "
+        "might the scout describe?",
     ),
 )
 def repeated_letters(a: int, b: int, c: int) -> Worked:
@@ -386,6 +438,12 @@ def repeated_letters(a: int, b: int, c: int) -> Worked:
         "tourist to the jellyfish?",
         "A toy piano has {m} keys, {s} of them black and the rest white. A child strikes {k} notes, one after "
         "another, and may strike a key again. How many sequences of keys are not made up of white keys alone?",
+        "A chapel has {k} windows, each of another shape. The glazier fills every window with one of {m} sorts of "
+        "glass, and the same sort may serve for several windows. {s} of the sorts are bluish. How many glazings let "
+        "some bluish light into the chapel?",
+        "The elements of a set are {m} different integers, exactly {s} of which are even. One chooses an ordered list "
+        "of {k} factors from the set, where the same integer may be chosen repeatedly. For how many lists is the "
+        "product even?",
     ),
 )
 def at_least_one_special(m: int, s: int, k: int) -> Worked:
@@ -420,6 +478,12 @@ def at_least_one_special(m: int, s: int, k: int) -> Worked:
         "{a} different teapots came with one lid each. A toddler has put all {a} lids back, a single lid on every "
         "teapot, yet no lid is where it belongs. The toddler has also hidden one of {c} different spoons. What is the "
         "number of possible outcomes?",
+        "As a rule {a} pilots fly one plane each, always the same. Today these {a} planes are again flown by these "
+        "pilots, one in every cockpit, but nobody has the usual plane. The tower works on one of {c} frequencies "
+        "today. How many states of affairs, in terms of pilots, planes and frequency, could there be?",
+        "Place {a} identical rooks on a board of {a} by {a} squares such that no two share a row or a column and the "
+        "diagonal from the top left to the bottom right square stays empty. Then label the position with one of {c} "
+        "letters. Positions that are turned or mirrored count as different. How many labelled positions exist?",
     ),
 )
 def derangement_and_choice(a: int, c: int) -> Worked:
@@ -454,6 +518,11 @@ def derangement_and_choice(a: int, c: int) -> Worked:
         "Flat toy blocks are one inch high, tall toy blocks {m} inches, and those of equal height are identical. A "
         "child stacks blocks into a single tower, perhaps of just one sort. Count the different towers, from bottom "
         "to top, with a total height of {n} inches.",
+        "A garden bed is cultivated for {n} weeks without a pause. Cress occupies it for one week at a time, spinach "
+        "for {m} weeks, and any crop may come after any, itself included; a plan with just cress or just spinach is "
+        "fine if it works out. How many sequences of crops use up the time exactly?",
+        "From every integer t two arrows lead away, one to t + 1 and one to t + {m}. By how many different chains of "
+        "arrows can a traveller go from 0 to {n}?",
     ),
 )
 def steps_of_one_or_more(n: int, m: int) -> Worked:
@@ -488,6 +557,12 @@ def steps_of_one_or_more(n: int, m: int) -> Worked:
         "Water use was metered on all {a} floors of an office block during {b} months. A report covers one floor or "
         "several adjacent floors, possibly all, over one month or several consecutive months, possibly all. Find how "
         "many reports with different coverage could be written.",
+        "Determine the number of quadruples (p, q, r, s) of positive integers that satisfy p <= q <= {a} and r <= s <= "
+        "{b}.",
+        "Strings divide an excavation site into square plots, {a} from north to south and {b} from west to east. A "
+        "team of archaeologists may be granted any rectangle that is made up of undivided plots, be it a lone plot or "
+        "the total site. Grants of equal shape in different places are different. Among how many grants can the "
+        "director choose?",
     ),
 )
 def rectangles_in_grid(a: int, b: int) -> Worked:
@@ -520,6 +595,11 @@ def rectangles_in_grid(a: int, b: int) -> Worked:
         "where, how many possibilities fit this?",
         "On each of {n} trips a driver listened to one of {m} radio stations. Her log gives the station for every "
         "trip in order, and there are exactly {k} different stations in it. What is the number of logs like that?",
+        "How many functions from a set with {n} elements into a set with {m} elements have an image of exactly {k} "
+        "elements?",
+        "{n} people enter a lift on the ground floor, and everyone gets off at one of the {m} floors above. The lift "
+        "halts at exactly {k} of these floors, and it halts only where somebody gets off. How many possibilities are "
+        "there for who gets off where?",
     ),
     test_only=True,
 )
@@ -559,6 +639,12 @@ def exactly_so_many_used(n: int, m: int, k: int) -> Worked:
         "A sheet of paper, folded several times and opened again, shows {n} straight creases from edge to edge. {k} "
         "of the creases are parallel to one another. Any two that are not both among these intersect within the "
         "sheet, and all intersection points are distinct. Count the faces into which the creases divide the sheet.",
+        "Skaters have left {n} straight tracks on a circular rink, each running from one side of it to the other. "
+        "There is a group of {k} tracks in which no track touches another. All remaining pairs of tracks cross on the "
+        "ice, and no spot of it belongs to three tracks. How many zones of ice do the tracks separate?",
+        "The graphs of {n} different linear functions of x are plotted in a coordinate system. {k} of the functions "
+        "share the same slope, each of the others has a slope that no other function has, and no three graphs have a "
+        "common point. If all points of the graphs are removed from the plane, how many connected components remain?",
     ),
     test_only=True,
 )

@@ -44,6 +44,10 @@ STOCKS = (
         "minutes?",
         "Per hive, a beekeeper's {n} old hives yielded a mean of {m} jars of honey. If the harvest of his only new "
         "hive is included, the mean per hive comes to {e} jars. Find the harvest of the new hive in jars.",
+        "The {n} bridges of a river have an average length of {m} m. Now a further bridge is opened, and the average "
+        "length of the bridges becomes {e} m. How long in metres is the bridge that was opened?",
+        "For {n} dresses Zora used a mean of {m} buttons apiece. Today she is sewing another dress. With how many "
+        "buttons must she trim it if the mean for all her dresses, today's among them, is to be {e}?",
     ),
 )
 def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
@@ -87,6 +91,11 @@ def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
         "From a fishing village {a} small boats and {b} large boats went to sea. The small boats came home with a "
         "mean catch of {x} cod, the large boats with a mean catch of {y} cod. Determine the mean catch of cod per "
         "boat, counting all the boats.",
+        "In a vineyard stand {a} old vines and {b} young vines. An old vine bears {x} bunches of grapes on average, a "
+        "young vine {y}. How many bunches does a vine bear on average if no distinction of age is made?",
+        "A mountain railway ran {a} trains uphill, with an average of {x} passengers on board, and {b} trains "
+        "downhill, with an average of {y} passengers on board. Had the same passengers been spread evenly over all "
+        "these trains, how many would have been on each train?",
     ),
 )
 def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
@@ -125,6 +134,13 @@ def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
         "Along a pier stand {n} stalls. Each made a profit or a loss, and the mean result of all stalls is a profit "
         "of {c} coins. For the {k} stalls nearest to land the mean is a profit of {a} coins, for the {k} farthest out "
         "{b} coins. What profit in coins did the central stall make?",
+        "A necklace consists of {n} pearls on a thread, and a pearl weighs {c} mg on average. From the left clasp up "
+        "to and including the central pearl there are {k} pearls, with an average of {a} mg; from the central pearl, "
+        "again included, to the right clasp there are also {k}, with an average of {b} mg. What does the central pearl "
+        "weigh in mg?",
+        "An office tower of {n} floors has a mean of {c} windows per floor. Taking only the bottom {k} floors the mean "
+        "is {a} windows per floor, and taking only the top {k} floors it is {b}. One floor is counted among the bottom "
+        "floors as well as among the top floors. Find its number of windows.",
     ),
 )
 def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worked:
@@ -159,6 +175,12 @@ def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worke
         "The {n} chapters of a cookbook all differ in their count of recipes, and no chapter is empty. Sorted by this "
         "count, the central chapter has {d} recipes. A chapter has {m} recipes on average. How large can the count "
         "for the fullest chapter possibly be?",
+        "{n} choirs sing at a festival, each with at least one singer, and no two of the choirs are of the same size. "
+        "With the choirs sorted by size, {d} singers belong to the choir in the centre; the mean size of a choir is "
+        "{m}. What is the greatest size that a choir at the festival could have?",
+        "A shop sells {n} sorts of candle. Each sort burns for its own positive whole number of hours, different from "
+        "that of all other sorts. The median of these burning times is {d} hours, their average {m} hours. For how "
+        "many hours, at the outside, might the most durable sort burn?",
     ),
 )
 def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
@@ -198,6 +220,12 @@ def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
         "number of offices in order that fits his notes?",
         "{n} horses walk in a parade. Bells hang on {a} horses, ribbons on {b} and plumes on {c}. Nobody remembers "
         "which horse got what. At the very least, how many horses must be wearing bells, ribbons and plumes together?",
+        "An astronomer has a catalogue of {n} planets. It says that {a} of them have moons, {b} have rings and {c} "
+        "have an atmosphere, but not which ones. She wants to promise that at least N planets combine moons, rings and "
+        "an atmosphere. What is the greatest N for which her promise is safe?",
+        "In a referendum {n} citizens answered three questions. Yes to the tunnel was said by {a}, yes to the tram by "
+        "{b}, and yes to the park by {c}. How many citizens must have said yes three times, even if the votes were "
+        "distributed so that this happened as rarely as possible?",
     ),
 )
 def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
@@ -237,6 +265,14 @@ def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
         "A theatre has {n} subscribers. The opera was seen by {a}, the ballet by {b}, the comedy by {c}. Opera plus "
         "ballet were seen by {x}, ballet plus comedy by {y}, opera plus comedy by {z}, whether or not they saw the "
         "remaining show. {t} subscribers saw every show. What number of subscribers saw no show?",
+        "A broker offers {n} flats. A balcony belongs to {a} of them, a garage to {b}, a fireplace to {c}. Balcony and "
+        "garage come together in {x} flats, garage and fireplace in {y}, balcony and fireplace in {z}, each time "
+        "including the {t} flats that boast all of this. In how many flats must a tenant manage without balcony, "
+        "garage and fireplace?",
+        "Paint is visible on {a} out of {n} shards from an old well, letters are visible on {b} and fingerprints on "
+        "{c}. Paint as well as letters can be seen on {x}, letters as well as fingerprints on {y}, paint as well as "
+        "fingerprints on {z}. The three things at once appear on {t} shards, which are contained in all these counts. "
+        "How many shards show nothing of the kind?",
     ),
 )
 def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int) -> Worked:
@@ -275,6 +311,12 @@ def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int
         "Frogs, newts or toads were noticed in every one of {n} ponds. Frogs were noticed in {a} ponds, newts in {b}, "
         "toads in {c}. In {t} ponds frogs as well as newts as well as toads were noticed. In how many ponds did just "
         "a single one of these species go unnoticed?",
+        "Every one of {n} spies carries a forged passport of Avia, of Brell or of Corda, or several of these. Avian "
+        "passports are carried by {a} spies, Brellian passports by {b} and Cordan passports by {c}, while {t} spies "
+        "carry one of each country. How many spies carry passports of just two countries?",
+        "A dyer has a red, a yellow and a blue vat and dips {n} shirts, none of which stays undyed. Into the red vat "
+        "go {a} shirts, into the yellow vat {b}, into the blue vat {c}; {t} shirts go into one vat after another until "
+        "they have been in all of them. How many shirts have been in two vats but not in the remaining one?",
     ),
 )
 def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
@@ -310,6 +352,13 @@ def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
         "On each turn of a singing contest two of the {n} singers go on stage, and the audience boos exactly one of "
         "them. A singer with {k} boos must stop. The contest is over when all but the winner have had to stop, and "
         "the winner's count of boos is then {w}. What was the number of turns?",
+        "In each round of a spelling bee two of the {n} contestants face each other, and exactly one of these two "
+        "makes a mistake. Mistake number {k} ends the evening for a contestant. When there is just one contestant "
+        "still in the bee, whose tally of mistakes is {w}, the bee is over. How many rounds has it had?",
+        "A toymaker tests {n} spinning tops. Again and again two of the tops are set spinning together, and the one "
+        "that topples first, which is never in doubt, receives a black mark. A top with {k} black marks is thrown away "
+        "at once. The test ends as soon as a single top has not been thrown away, and the number of black marks on it "
+        "is {w}. How often were two tops set spinning?",
     ),
 )
 def games_until_champion(n: int, k: int, w: int) -> Worked:
@@ -346,6 +395,13 @@ def games_until_champion(n: int, k: int, w: int) -> Worked:
         "{n} villages meet for tug of war. Each village pulls against each other village exactly once. The stronger "
         "side takes home 3 barrels of cider; if the rope does not move, the sides take home one barrel each. "
         "Altogether {t} barrels are taken home. Find how many times the rope did not move.",
+        "Among {n} wizards every possible pair fights a duel, once only. The victor of a duel collects 3 feathers; if "
+        "the duel stays without a victor, both wizards collect 1 feather. All in all {t} feathers are collected. How "
+        "many duels stayed without a victor?",
+        "In a complete graph on {n} vertices some of the edges are given a direction and the rest are left undirected. "
+        "A directed edge adds 3 to the weight of the vertex that it points to, an undirected edge adds 1 to the "
+        "weights of both its ends, and all weights were zero initially. The weights now have the sum {t}. How many "
+        "edges are undirected?",
     ),
 )
 def drawn_games(n: int, t: int) -> Worked:
@@ -380,6 +436,12 @@ def drawn_games(n: int, t: int) -> Worked:
         "A jukebox is loaded with {a} waltzes, {b} tangos and {c} polkas. It plays them in random order, never "
         "repeating a piece. What is the smallest number N such that the first N pieces played include a waltz, a "
         "tango and a polka, whatever the order?",
+        "A tub is filled with {a} oval biscuits, {b} square biscuits and {c} biscuits in the form of a crescent. "
+        "Blindfolded Emil removes N biscuits. Find the smallest N for which it is impossible that any of the three "
+        "shapes is absent from what he removes.",
+        "A lottery without blanks sells sealed tickets: {a} tickets win a kite, {b} win a comb and {c} win a whistle. "
+        "Finn dreams of taking home at least one kite, at least one comb and at least one whistle. How many tickets "
+        "does he have to buy, no more than needed, if he wants to leave nothing to chance?",
     ),
 )
 def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
@@ -414,6 +476,12 @@ def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
         "The questions of a TV show are drawn by lot, and none is drawn twice. The supply is {a} about history, {b} "
         "about sport, {c} about music and {d} about nature. The host wants some subject to be drawn {m} times, "
         "whatever luck brings. What is the smallest number of draws that ensures this?",
+        "A chest is full of closed pouches that feel the same, and in every pouch there is one gem. The list on the "
+        "lid reads: ruby {a}, opal {b}, topaz {c}, jade {d}. What is the minimum number of pouches with which a robber "
+        "can run away and be certain of {m} gems of equal type?",
+        "A vending machine drops one toy animal for each coin, in an order that cannot be foreseen. It was filled with "
+        "exactly the following toys: bears {a}, foxes {b}, owls {c}, hares {d}. Lotte wants {m} toys that show the "
+        "same animal. How many coins does she need if she is to succeed in any event?",
     ),
 )
 def guarantee_with_short_stock(a: int, b: int, c: int, d: int, m: int) -> Worked:
@@ -453,6 +521,14 @@ def guarantee_with_short_stock(a: int, b: int, c: int, d: int, m: int) -> Worked
         "Seven wells have depths in whole metres. Engineers measured {a}, {b}, {c}, {d} and {e} m in five of them. "
         "The remaining wells can be as shallow or as deep as you like, equal depths allowed. The wells are lined up "
         "from shallow to deep. How many depths are possible for the well in the centre of the line?",
+        "The running times of seven films are whole numbers of minutes. Five of the films are finished and run for "
+        "{a}, {b}, {c}, {d} and {e} minutes. The last two are still being cut and may end up with any running times, "
+        "the same as those of other films included. When each film is ready, the median running time will be "
+        "announced. How many announcements are possible?",
+        "For a curious auction seven sealed bids, all of them whole sums of ducats, are laid out from low to high, and "
+        "the bid with three others to its left and three others to its right wins. Five envelopes have been opened and "
+        "contain {a}, {b}, {c}, {d} and {e} ducats; the two closed ones may contain whatever sums, equal bids being "
+        "allowed. How many sums could win?",
     ),
 )
 def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
@@ -488,6 +564,11 @@ def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
         "candies does the tin contain?",
         "In a case lie {n} pens; some write, the others are dry. It is impossible to take {a} pens that are all dry. "
         "It is just as impossible to take {b} pens that all write. Determine how many of the pens write.",
+        "A kennel houses {n} dogs, each of which either barks at strangers or stays silent. As a burglar has found "
+        "out, there is a barking dog in every group of {a} of the dogs, and there is a silent dog in every group of "
+        "{b}. How many of the dogs bark?",
+        "M is a set of {n} integers. Each subset of M with {a} elements has a prime as an element, and each subset of "
+        "M with {b} elements has a non-prime as an element. Determine the number of primes in M.",
     ),
 )
 def any_group_contains(n: int, a: int, b: int) -> Worked:
@@ -522,6 +603,11 @@ def any_group_contains(n: int, a: int, b: int) -> Worked:
         "On a map {n} sites are drawn, and a site is either a mine or a smelter. Any mine sends ore to precisely {a} "
         "smelters on the map; any smelter receives ore from precisely {b} mines on the map. What number of mines does "
         "the map show?",
+        "For a finite set S some subsets of S are listed. Each element of S belongs to exactly {a} of the listed "
+        "subsets, and each listed subset consists of exactly {b} elements. Adding the number of elements of S and the "
+        "number of listed subsets gives {n}. How many elements does S have?",
+        "If you count the singers of a town and the choirs of the town together, you arrive at {n}. Every singer is a "
+        "member of {a} choirs, and every choir is made up of {b} singers. How many singers are there in the town?",
     ),
 )
 def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
@@ -560,6 +646,12 @@ def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
         "In a writing circle all pen friendships are mutual and between members. {a} members have {p} pen friends "
         "each in the circle, and the rest, {b} members, have {q} each. How many pairs of pen friends does the circle "
         "contain?",
+        "On a continent {a} kingdoms have signed {p} treaties each, and the remaining {b} kingdoms have signed {q} "
+        "treaties each. Beneath every treaty are the seals of exactly two kingdoms of the continent. How many treaties "
+        "have been signed?",
+        "A symmetric square matrix has only the entries 0 and 1, and all entries on its main diagonal are 0. In {a} of "
+        "its rows the sum of the entries is {p}, and in the {b} rows that remain the sum is {q}. How many entries 1 "
+        "stand above the main diagonal?",
     ),
     test_only=True,
 )
@@ -603,6 +695,13 @@ def links_from_degrees(a: int, p: int, b: int, q: int) -> Worked:
         "Four broken pipes lose one litre of water an hour each, until the repair of the pipe is complete. The "
         "repairs need {a}, {b}, {c} and {d} hours. One plumber starts now, repairs pipe by pipe without a break and "
         "chooses the order that saves the most water. How many litres are lost from now on?",
+        "Four electric cars reach the sole charging post of a valley together. Their batteries require {a}, {b}, {c} "
+        "and {d} minutes at the post, where just one car can be connected. For each car the owner pays one cent per "
+        "minute between its arrival and the moment when its battery is full. With the most favourable sequence, how "
+        "many cents do the four owners pay together?",
+        "Write {a}, {b}, {c} and {d} in a row, in any order. From left to right form the running totals, starting with "
+        "the first number alone and finishing with the sum of the whole row. How small can the sum of these four "
+        "running totals become?",
     ),
     test_only=True,
 )

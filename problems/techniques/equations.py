@@ -41,6 +41,10 @@ POWERS = (
         "exactly {t} roses. How many of the bouquets were of the kind with {q}?",
         "Climbing a rope ladder, a monkey gets {t} rungs higher in {n} leaps. A short leap takes it up {p} rungs, a "
         "long leap {q}. It makes no other leaps and never drops back. State the number of long leaps.",
+        "Scouts pitch {n} tents by a lake. Some of the tents shelter {p} campers each, the others {q} each, and with "
+        "no sleeping place left empty {t} campers find room. How many of the larger tents did the scouts pitch?",
+        "Write {t} as a sum of {n} summands, where {p} and {q} are the only values allowed for a summand. How many "
+        "summands have the greater value?",
     ),
 )
 def two_kinds_one_total(n: int, t: int, p: int, q: int) -> Worked:
@@ -79,6 +83,11 @@ def two_kinds_one_total(n: int, t: int, p: int, q: int) -> Worked:
         "Round discs of gold, silver and copper lie flat so that each one touches both others at the rim. The centres "
         "of gold and silver are {a} mm apart, those of silver and copper {b} mm, those of copper and gold {c} mm. "
         "What radius in mm has the golden disc?",
+        "A song is built of a verse, a refrain and a bridge. Playing verse and refrain lasts {a} seconds, refrain and "
+        "bridge {b} seconds, bridge and verse {c} seconds. For how many seconds does the verse sound if it is played "
+        "once?",
+        "A magician has sealed one number in each of the envelopes P, Q and R. He reveals that the numbers in P and Q "
+        "make {a} when added, those in Q and R {b}, and those in R and P {c}. Which number is sealed in P?",
     ),
 )
 def pairwise_sums(a: int, b: int, c: int) -> Worked:
@@ -111,6 +120,11 @@ def pairwise_sums(a: int, b: int, c: int) -> Worked:
         "A magic lantern at dial setting z burns z * z * z drops of oil an hour. Two such lanterns are lit. Their "
         "settings, which need not be whole, are {s} taken together, and one setting times the other is {p}. How many "
         "drops do both lanterns burn in an hour?",
+        "On the curve y = x^3 lie two points. Their first coordinates total {s}, and these first coordinates have the "
+        "product {p}. What do the second coordinates of the points total?",
+        "A founder knows that a bell h feet high takes h * h * h pounds of bronze. He casts a pair of bells for a "
+        "chapel; their heights in feet need not be integers. The heights sum to {s} feet, and one height in feet times "
+        "the other makes {p}. How many pounds of bronze go into the pair?",
     ),
 )
 def cubes_from_sum_and_product(s: int, p: int) -> Worked:
@@ -142,6 +156,12 @@ def cubes_from_sum_and_product(s: int, p: int) -> Worked:
         "first button, the other {n} clicks on the second. How many inches do both bars measure together now?",
         "A rectangular window of exactly one square metre is w metres wide and h metres high. Its width and its "
         "height come to {k} metres when added. Work out w^{n} + h^{n}.",
+        "A geometric sequence of positive terms runs without end in both directions, and one of its terms equals one. "
+        "The terms just before and just after that term have the sum {k}. Find the sum of the term {n} places before "
+        "it and the term {n} places after it.",
+        "Two alchemists start with an ounce of gold each. Year after year Alma's gold is multiplied by a constant, "
+        "while Bruno's gold is divided by the same constant. One year after the start they own {k} ounces between "
+        "them. How many ounces do they own between them {n} years after the start?",
     ),
 )
 def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
@@ -178,6 +198,12 @@ def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
         "At {p} volts a solar panel delivers {q} milliamperes. Whenever the voltage is raised by one volt, the "
         "current drops by {k} milliamperes. Volts times milliamperes are milliwatts. Find the top power of the panel "
         "in milliwatts.",
+        "Traffic engineers find {p} cars on every kilometre of a motorway, all rolling at {q} km/h. Whenever the "
+        "density goes up by one car per kilometre, everybody drives {k} km/h slower. Density times speed is the flow "
+        "in cars per hour. What is the largest possible flow?",
+        "A toy has two counters, which show {p} and {q}. At each click of its lever the former goes up by one while "
+        "the latter goes down by {k}. Nils clicks as often as he likes, then multiplies the two readings. Which is the "
+        "highest result within his reach?",
     ),
 )
 def best_product(p: int, q: int, k: int) -> Worked:
@@ -218,6 +244,11 @@ def best_product(p: int, q: int, k: int) -> Worked:
         "A force pushes at right angles on the end of a lever. The force in newtons multiplied by the length of the "
         "lever in metres must give {n}. Every newton adds {a} pence to the price, every metre of lever {b} pence. How "
         "cheap can the device be, in pence?",
+        "To kill germs in a cistern, the dose of chlorine in grams times the waiting time in minutes has to equal {n}. "
+        "Every gram of chlorine adds {a} cents to the bill, every minute of waiting {b} cents. How many cents does the "
+        "cheapest treatment come to?",
+        "For a certain positive c the straight line {a}x + {b}y = c is a tangent of the hyperbola xy = {n}. Determine "
+        "c.",
     ),
 )
 def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
@@ -252,6 +283,11 @@ def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
         "A weaver makes ribbons whose pattern repeats every {a} inches, and every ribbon consists of whole patterns. "
         "A customer asks for {b} inches but accepts up to {c} inches more or fewer, {c} itself allowed. How many "
         "different lengths may his ribbon have?",
+        "A swimming coach sets a training goal of {b} lengths. Her pupils swim in rounds of {a} lengths and never "
+        "break off a round. A pupil's final count of lengths may stray from the goal, upwards or downwards, by any "
+        "amount up to and including {c}. How many different final counts does the coach accept?",
+        "Some points of the straight line y = {a}x - {b} have integers as both coordinates. How many of these points "
+        "have a y-coordinate from -{c} to {c}, both limits allowed?",
     ),
 )
 def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
@@ -299,6 +335,12 @@ def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
         "Five farmers wish the fair to be on day {a}, day {b}, day {c}, day {d} and day {e} of the year. Once it is "
         "fixed, each farmer sighs once for every day by which the fair is earlier or later than he wished. The mayor "
         "wants few sighs. How many sighs in all are unavoidable?",
+        "Five sisters live on floors {a}, {b}, {c}, {d} and {e} of a tower block, where neighbouring floors are one "
+        "flight of stairs apart. All use the stairs to dine together on a floor picked so that the flights walked "
+        "there by all sisters have the least sum. State this sum of flights.",
+        "Five sluice gates of a canal are open by {a}, {b}, {c}, {d} and {e} cm. One turn of a crank raises or lowers "
+        "a single gate by a centimetre. An order arrives that every gate has to be open equally wide, no matter how "
+        "wide. What is the minimum number of turns for obeying it?",
     ),
 )
 def least_total_distance(a: int, b: int, c: int, d: int, e: int) -> Worked:
@@ -339,6 +381,12 @@ def least_total_distance(a: int, b: int, c: int, d: int, e: int) -> Worked:
         "Standing still on a moving escalator, Ivo is at the top after {a} seconds. Walking up while it moves, he is "
         "there after {c} seconds. One day it is switched off, and he walks up at his usual pace. How many seconds is "
         "he on the stairs?",
+        "Two masts stand upright on level ground. A straight rope is stretched from the tip of each mast to the foot "
+        "of the other, and the ropes cross {c} m above the ground. One mast is {a} m high. What is the height of the "
+        "other mast in metres?",
+        "For a thin lens, one over the focal length equals one over the object distance plus one over the image "
+        "distance. A lens of focal length {c} cm throws a sharp image of a candle that is {a} cm from the lens. What "
+        "is the image distance in centimetres?",
     ),
 )
 def rate_of_the_other(a: int, c: int) -> Worked:
@@ -375,6 +423,13 @@ def rate_of_the_other(a: int, c: int) -> Worked:
         "Nora has got to page {a} of a novel, her brother already to page {c}. From tonight on she reads {b} more "
         "pages every evening and he {d}. They compare at bedtime. After how many evenings of reading do they find "
         "Nora on the later page for the first time?",
+        "A chess club counts {a} members and a bridge club {c}. On the last day of every month, {b} new people join "
+        "the chess club and {d} the bridge club; nobody ever leaves. After how many such days do the chess players "
+        "outnumber the bridge players for the first time?",
+        "Two endless arithmetic sequences are written in two lines, each term of the upper line directly above one of "
+        "the lower line. The upper sequence starts with {a} and has the common difference {b}, the lower starts with "
+        "{c} and has the common difference {d}. How many terms of the upper line are not greater than the term "
+        "directly below?",
     ),
 )
 def first_time_ahead(a: int, b: int, c: int, d: int) -> Worked:
@@ -406,6 +461,12 @@ def first_time_ahead(a: int, b: int, c: int, d: int) -> Worked:
         "far is it from the middle of the pond to the outer edge of the path, in metres?",
         "In a computer game a knight of level L has L times L life points. By climbing {d} levels Gero's knight has "
         "won {n} life points. Which level has he reached?",
+        "During the first t seconds after its release a marble rolls t * t millimetres down a slope, whatever t is. In "
+        "the final {d} seconds before it hits a wall it covers {n} millimetres. How many seconds after the release "
+        "does it hit the wall?",
+        "The price of a sapphire in crowns is its weight in carats, multiplied by this same weight. When a sapphire "
+        "was polished, {d} carats were ground away and its price fell by {n} crowns. How many carats did it weigh "
+        "before the polishing?",
     ),
 )
 def difference_of_two_squares(n: int, d: int) -> Worked:
@@ -439,6 +500,11 @@ def difference_of_two_squares(n: int, d: int) -> Worked:
         "Each rinse in an old washing machine divides the soap left in a shirt by {u}, each rinse in a new machine by "
         "{v}. Two shirts hold equal amounts of soap. One is rinsed {e} times in the old machine. How many rinses in "
         "the new machine leave just as little soap in the other shirt?",
+        "A walk through the east garden passes {e} crossroads, and at each of them the visitor picks one of {u} ways "
+        "to go on. A walk through the west garden offers {v} ways to go on at each of its crossroads. The number of "
+        "different walks is the same in either garden. How many crossroads does a walk through the west garden pass?",
+        "A product has {e} factors, each of them being {u}. The same number is to be written as a product in which "
+        "each factor is {v}. How many factors does this take?",
     ),
 )
 def equal_powers(u: int, e: int, v: int) -> Worked:
@@ -471,6 +537,11 @@ def equal_powers(u: int, e: int, v: int) -> Worked:
         "A sheet of paper is torn into {a} scraps. In the next round every scrap is again torn into {a}, and so on, "
         "for {n} rounds in all with the first. Somebody types the final count of scraps as a decimal number. How "
         "often is a digit key hit?",
+        "At a banquet of {n} courses every guest picks one of {a} dishes for each course. The cook works out how many "
+        "different menus a guest can put together, and lays this number in decimal notation on the table, using one "
+        "biscuit per numeral. How many biscuits are laid?",
+        "Some powers of ten are greater than {a}^{n}. The smallest of them is printed in full, as a one followed by "
+        "zeros. How many zeros are there?",
     ),
 )
 def digits_of_power(a: int, n: int) -> Worked:
@@ -501,6 +572,11 @@ def digits_of_power(a: int, n: int) -> Worked:
         "stolen, and {m} sweets are left. How many sweets had been brought?",
         "The age of an oak in years is a perfect square. Take {k} times the root of this age away from the age "
         "itself, and {m} years are left. What is the age of the oak?",
+        "A monastery has as many cells on each of its floors as it has floors. On {k} floors all the cells are empty. "
+        "On the other floors every cell is taken by a single monk, which makes {m} monks. How many cells does the "
+        "monastery have, empty ones included?",
+        "From a square photo a strip {k} pixels wide is cropped along the full length of one edge. What is kept "
+        "contains {m} pixels. How many pixels did the photo contain before it was cropped?",
     ),
 )
 def number_and_its_root(k: int, m: int) -> Worked:
@@ -540,6 +616,11 @@ def number_and_its_root(k: int, m: int) -> Worked:
         "of the small pumpkin in pounds?",
         "There are {a} times as many sheep as goats on a pasture. Then {n} sheep and {n} goats join them, and now the "
         "sheep are exactly {b} times as many as the goats. Find the number of goats that were there before.",
+        "By coach the trip to the sea usually lasts {a} times as long as by rail. Today a strike delays coach and "
+        "train by {n} minutes each, so that the coach takes exactly {b} times as long as the train. How many minutes "
+        "does the trip by rail usually last?",
+        "The value of a fraction is {a}. When {n} is added to its numerator and also to its denominator, the value "
+        "turns into {b}. Which denominator did the fraction have at first?",
     ),
     test_only=True,
 )

@@ -62,6 +62,11 @@ BOUNDS = (
         "In a cooking contest 1/{a} of the candidates were sent home in round one. Round two sent home {b}/{c} of the "
         "candidates who were still in the contest. The final was cooked by the {r} others. Find how many candidates "
         "had entered the contest.",
+        "A baker shapes 1/{a} of her dough into loaves. From the dough not yet used she takes {b}/{c} for pretzels, "
+        "and the {r} grams that she has not touched by now go into the freezer. How many grams of dough did she make?",
+        "When Tariq opens his inbox he answers 1/{a} of the messages in it. Later he deletes {b}/{c} of the unanswered "
+        "ones. This leaves {r} messages that are neither answered nor deleted, and no new ones have come in. What was "
+        "the number of messages when he opened the inbox?",
     ),
 )
 def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
@@ -97,6 +102,10 @@ def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
         "An engine runs at a steady speed. The driver increases the speed by {p} percent, then reduces this higher "
         "speed by {q} percent. The dial now reads {x} turns per minute. At how many turns per minute did the engine "
         "run originally?",
+        "A rebuilding gave a stadium {p}% more seats. Later, safety rules closed {q}% of the seats that it had by "
+        "then, so that {x} seats are in use today. Calculate the number of seats before the rebuilding.",
+        "An airship climbs until its altitude is {p}% greater than at the start of the climb. There it turns, gives up "
+        "{q}% of the altitude reached and hovers at {x} m. At what altitude in metres did the climb start?",
     ),
 )
 def before_two_changes(p: int, q: int, x: int) -> Worked:
@@ -135,6 +144,12 @@ def before_two_changes(p: int, q: int, x: int) -> Worked:
         "holds as much as ever. Compared with the former amount, how many percent more fruit is in a bottle?",
         "A century ago forest covered {p}% of an island. Today it covers {q}% of the island, whose size is unchanged. "
         "The forest has expanded by what percentage of the area that it covered a century ago?",
+        "A school has equally many pupils in every season. In spring {p} of every hundred pupils came by bicycle, in "
+        "autumn {q} of every hundred did. By what percentage was the number of cyclists in autumn higher than in "
+        "spring?",
+        "A conveyor belt rising at a slope of {p} percent is replaced by a steeper one with a slope of {q} percent, "
+        "which spans the same horizontal distance. How many percent more height than the former belt does the steeper "
+        "one gain?",
     ),
 )
 def growth_of_a_share(p: int, q: int) -> Worked:
@@ -173,6 +188,11 @@ def growth_of_a_share(p: int, q: int) -> Worked:
         "A wizard casts spells on his beard, which is {v} cm long. The opening spell lengthens it by 1/{a} of its "
         "length, the following spell by 1/{b} of its length at that time. Every further spell uses the next whole "
         "denominator in this way; the closing spell uses 1/{n}. What is the length in cm after the closing spell?",
+        "A caravan of {v} camels crosses a desert. At the first oasis it is joined by 1/{a} as many camels as it has, "
+        "at the second oasis by 1/{b} as many as it has by then. The denominator goes on rising by one per oasis, up "
+        "to 1/{n} at the last oasis, and no camel ever leaves. How many camels come out of the desert?",
+        "The value of x is {v}. Replace x by x + x/{a}, then the new x by x + x/{b}, and repeat this with the divisor "
+        "increased by one each time. Stop as soon as x + x/{n} has been carried out. Which value has x now?",
     ),
 )
 def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
@@ -205,6 +225,10 @@ def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
         "The lamps along a street are numbered with k = one, two, three and so on. To get the power of lamp k in "
         "watts, divide {v} by k and divide the result by k + 1. Which power in watts do the lamps from {a} up to and "
         "including {n} need altogether?",
+        "In a strange symphony the duration of bar k, in seconds, is {v} divided by k(k + 1). For how many seconds "
+        "does an orchestra play from the beginning of bar {a} to the end of bar {n}?",
+        "The terms of a sequence are t_k = {v}/(k^2 + k), where k runs through the positive integers. Evaluate the sum "
+        "of its terms from t_{a} to t_{n}, ends included.",
     ),
 )
 def telescoping_parts(v: int, a: int, n: int) -> Worked:
@@ -242,6 +266,12 @@ def telescoping_parts(v: int, a: int, n: int) -> Worked:
         "Before a debate, supporters and opponents of a plan were in the ratio {a} to {b}. During the debate {k} "
         "supporters became opponents, and nobody else changed their mind. The debate closed with supporters and "
         "opponents in the ratio {c} to {d}. How many supporters had the plan before the debate?",
+        "At a hospital the nurses on day duty and the nurses on night duty were in the proportion {a} to {b}. Then {k} "
+        "nurses changed from day duty to night duty, and the proportion of day duty to night duty became {c} to {d}. "
+        "How many nurses were on day duty before the change?",
+        "On an estate the areas of ploughland and meadow are as {a} is to {b}. The owner sows grass on {k} hectares of "
+        "ploughland, which turns them into meadow. Now the two areas are as {c} is to {d}. How many hectares of "
+        "ploughland did the estate have before the sowing?",
     ),
 )
 def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
@@ -281,6 +311,12 @@ def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
         "A radio programme of {n} minutes consists of news, talk and music without gaps. The time for news relates to "
         "the time for talk like {a} to {b}. The time for talk relates to the time for music like {c} to {d}. "
         "Determine how many minutes of music are broadcast.",
+        "Olga finished a triathlon in {n} minutes and lost no time between its three parts. Her swimming time and her "
+        "cycling time are in the ratio {a} : {b}, her cycling time and her running time in the ratio {c} : {d}. For "
+        "how many minutes was she running?",
+        "A power grid draws {n} megawatts from coal, wind and water, and from no other source. The coal power divided "
+        "by the wind power is {a}/{b}, and the wind power divided by the water power is {c}/{d}. How many megawatts "
+        "come from water?",
     ),
 )
 def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -319,6 +355,12 @@ def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "Ida and Jon buy a model boat, and each pays exactly half of its price. For this Ida spends {a}/{b} of her "
         "savings, Jon {c}/{d} of his. Before the purchase their savings added up to {n} euros. What were Ida's "
         "savings in euros?",
+        "Two slats of wood, a brown and a white one, are glued into a longer slat, an end of the one lying on an end "
+        "of the other. The overlap is {a}/{b} of the length of the brown slat and {c}/{d} of the length of the white "
+        "slat. Laid end to end without overlap they would reach {n} cm. What is the length of the brown slat in cm?",
+        "On board the Hope {a}/{b} of the sailors have a fever, and on board the Star {c}/{d} of the sailors do. Each "
+        "ship has exactly as many feverish sailors as the other. The crews of the two ships number {n} sailors in "
+        "total. How large is the crew of the Hope?",
     ),
 )
 def equal_parts_of_two(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -355,6 +397,12 @@ def equal_parts_of_two(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "This season Oda ran {s} km, and so did Per. Compared with her own distance of the previous season, Oda ran "
         "{p}% more. Compared with his own, Per ran {p}% less. Add their distances in each season. How many km shorter "
         "is the sum for this season?",
+        "A new survey gives two lakes the same area, {s} hectares each. That is {p}% more than the old survey gave for "
+        "the northern lake, and {p}% less than it gave for the southern lake. By how many hectares is the area of the "
+        "two lakes, taken as one, smaller in the new survey than in the old?",
+        "Two video files were converted, and now either of them has {s} megabytes. The conversion made one file larger "
+        "by {p}% of its original size and the other file smaller by {p}% of its original size. How many megabytes of "
+        "disk space did converting the pair set free?",
     ),
 )
 def equal_results_of_gain_and_loss(s: int, p: int) -> Worked:
@@ -386,6 +434,12 @@ def equal_results_of_gain_and_loss(s: int, p: int) -> Worked:
         "are occupied. How many different numbers of occupied spaces turn the sign yellow?",
         "The {n} steps of a staircase are numbered upwards, starting with one. A cat sits on a step whose number is "
         "greater than {a}/{b} of {n} and smaller than {c}/{d} of {n}. On how many steps can the cat be sitting?",
+        "A clerk deals a pack of {n} cards onto a pile, one card after another. After every card he compares the pile "
+        "with the full pack. How often does he find that the pile has more than {a}/{b} and at the same time less than "
+        "{c}/{d} of the cards of the full pack?",
+        "Points with integer y-coordinates are drawn on the vertical line x = {n} of a coordinate plane. How many of "
+        "these points are above the line y = ({a}/{b})x and also below the line y = ({c}/{d})x? Points on one of these "
+        "two lines do not count.",
     ),
 )
 def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -426,6 +480,11 @@ def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "A blue balloon floats {a} m above a lake and a yellow balloon {b} m above it. Both rise by the same "
         "distance. After that the blue one's height above the lake is exactly {c}/{d} of the yellow one's height. By "
         "what distance in metres did the balloons rise?",
+        "Since their last service a scooter has covered {a} km and a van {b} km. The two set out on a tour along the "
+        "same route. When they return, the scooter's distance since its service is exactly {c}/{d} of the van's. How "
+        "many km long was the tour?",
+        "A goldsmith melts an alloy that weighs {b} grams, of which {a} grams are gold. He stirs in pure gold until "
+        "gold makes up exactly {c}/{d} of the weight of the alloy. How many grams of pure gold does he stir in?",
     ),
 )
 def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
@@ -460,6 +519,10 @@ def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
         "By noon a block of ice has melted so far that {a}% of its mass is gone. Until evening {b}% of the mass still "
         "there at noon melts too. Compared with its mass before any melting, how many percent lighter is the block in "
         "the evening?",
+        "Ulla pays {a}% of her wages as tax. From the money that she keeps after tax, {b}% goes to her landlord. Tax "
+        "and rent use up which percentage of her wages?",
+        "The length of a rectangle is shortened by {a}% and its width by {b}%. By how many percent does the area of "
+        "the rectangle decrease?",
     ),
 )
 def two_reductions_in_one(a: int, b: int) -> Worked:
@@ -495,6 +558,12 @@ def two_reductions_in_one(a: int, b: int) -> Worked:
         "Thieves carried off {a}/{b} of a dragon's gold. The dragon wants to own exactly its former amount of gold "
         "and goes hunting for more. Which fraction of the gold still in its cave must the hunt bring in? State an "
         "integer or a fraction in lowest terms.",
+        "A rectangle is made narrower by {a}/{b} of its width, yet its area must not change. By which fraction of its "
+        "original length does its length have to grow? Give a fraction in lowest terms or an integer.",
+        "In a workshop where everybody does the same amount of work, {a}/{b} of the staff are off sick. The healthy "
+        "ones take over the work of the sick in even shares, so that the workshop achieves as much as usual. By which "
+        "fraction of the usual amount does the work of a healthy person increase? Reply with an integer or a fraction "
+        "in lowest terms.",
     ),
     test_only=True,
 )
@@ -531,6 +600,13 @@ def fraction_back(a: int, b: int) -> Worked:
         "Ruth divides a whole number by another one on paper. Her quotient is smaller than one. Behind the decimal "
         "point come the figures {n}, then {n} once more, and this goes on for ever. Which fraction in lowest terms "
         "equals her quotient?",
+        "A wheel of fortune has a hundred equal sectors. If it stops on one of {n} green sectors, Vera wins. If it "
+        "stops on the only grey sector, she spins again under the same rules. Otherwise she loses. How probable is it "
+        "that she wins in the end? Give a fraction in lowest terms.",
+        "One hundredth of the area of a poster is a small picture of the entire poster, which therefore holds a still "
+        "smaller picture of it, and so on without limit. Outside the small picture, {n} hundredths of the area of the "
+        "poster are red. No other red is there, except inside the pictures. Which part of the area of the poster is "
+        "red, with all pictures considered? Reply with a fraction in lowest terms.",
     ),
     test_only=True,
 )

@@ -3,7 +3,8 @@
 Whether a family comes in all splits, only from validation on, or only in the test is drawn from its name, so that new
 families change nothing about the others; one that is declared `test_only` was added when a tree had been learned
 already. Wordings 0 to 2 train, 3 validates, 4 and 5 test; instance i belongs to split i mod 3. The retest came when the
-test had been looked at: wordings 6 and 7, and the numbers that the test left over.
+test had been looked at: wordings 6 and 7, and the numbers that the test left over. The third test came when the retest
+had been looked at: wordings 8 and 9, and numbers that no other split has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from random import Random
 
 from kace.problems import SPLITS as SHARED
 from kace.problems import Problem
-from problems.family import Family, Instance
+from problems.family import Family, Instance, Values
 
 MATHEMATICS = (
     "number_properties modular_and_bases counting probability equations sequences_and_sums plane_geometry"
@@ -25,9 +26,9 @@ MATHEMATICS = (
 INVENTED = "lighthouse_log guild_of_bakers hex_game_scoring archive_call_numbers"
 """Domains with conventions of their own, which no model can know: a problem uses their words without defining them."""
 DOMAINS = (*MATHEMATICS.split(), *INVENTED.split())
-SPLITS = (*SHARED, "retest")
-WORDINGS = {"train": (0, 1, 2), "validation": (3,), "test": (4, 5), "retest": (6, 7)}
-EACH = {"train": 2, "validation": 2, "test": 5, "retest": 5}
+SPLITS = (*SHARED, "retest", "third")
+WORDINGS = {"train": (0, 1, 2), "validation": (3,), "test": (4, 5), "retest": (6, 7), "third": (8, 9)}
+EACH = {"train": 2, "validation": 2, "test": 5, "retest": 5, "third": 3}
 """Problems a family gives to each split it is in."""
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
@@ -61,13 +62,9 @@ def technique_problems(split: str) -> tuple[Problem, ...]:
 
 def instances(family: Family, split: str) -> Iterator[tuple[Instance, int]]:
     """Yield the numbers and the wording of each problem that a family gives to a split."""
-    space = Random(f"techniques/{family.name}").sample(family.space, len(family.space))
-    share = space[SHARED.index("test" if split == "retest" else split) :: len(SHARED)]
-    if split == "retest":
-        share.reverse()
     wordings = WORDINGS[split]
     left = EACH[split]
-    for values in share:
+    for values in _numbers(family, split):
         instance = Instance(values, 0)
         wording = wordings[left % len(wordings)]
         if str(family.work(*values).answer) in _NUMBER.findall(family.text(instance, wording)):
@@ -76,6 +73,18 @@ def instances(family: Family, split: str) -> Iterator[tuple[Instance, int]]:
         left -= 1
         if not left:
             return
+
+
+def _numbers(family: Family, split: str) -> list[Values]:
+    """Return the numbers that a split may use, in the order in which it takes them."""
+    space = Random(f"techniques/{family.name}").sample(family.space, len(family.space))
+    if split == "third":
+        taken = {instance.values for other in SPLITS[:-1] for instance, _ in instances(family, other)}
+        return [values for values in reversed(space) if values not in taken]
+    share = space[SHARED.index("test" if split == "retest" else split) :: len(SHARED)]
+    if split == "retest":
+        share.reverse()
+    return share
 
 
 def _drawn(family: Family, split: str) -> Iterator[Problem]:

@@ -31,6 +31,10 @@ FREE_PLACES = 2
         "how many pence does the caravan's purse lose for them?",
         "Thieves broke into a barn at Ostrey and carried off {a} cossels. The judge rules that they make good {p} "
         "pence for any loaf taken. State the whole sum in pence.",
+        "For a picnic of orphans a widow of the guild gives away {a} cossels of milk bread. At a price of {p} pence "
+        "the loaf, how many pence could she have earned by selling them instead?",
+        "During the bishop's visit to Ostrey his household uses up {a} cossels. The steward settles with the bakers "
+        "at {p} pence for every loaf. Name the sum he settles, in pence.",
     ),
 )
 def cossels_of_loaves(a: int, p: int) -> Worked:
@@ -63,6 +67,10 @@ def cossels_of_loaves(a: int, p: int) -> Worked:
         "in ounces, does the cellarer enter in his accounts?",
         "The harbour crane lifts a net full of bread: {k} cobs, and {d} ounces of dough went into each cob. Its "
         "papers give the weight of the bread by thrum. Which figure, in ounces, stands in the papers?",
+        "To provision a lifeboat the guild of Ostrey kneads {k} batches of biscuit, using {d} ounces of dough for a "
+        "batch. Under thrum, how many ounces of biscuit are stowed on board?",
+        "On the eve of a school's sports day in Ostrey {k} pans hold {d} ounces of dough each. If thrum is observed, "
+        "what will the finished bread total in ounces?",
     ),
 )
 def weight_by_thrum(k: int, d: int) -> Worked:
@@ -95,6 +103,10 @@ def weight_by_thrum(k: int, d: int) -> Worked:
         "apiece when newly baked, and sallow holds. How much money, in pence, changes hands?",
         "Snow stopped a sledge that carried {n} tarts, and they were {d} days old when they reached Ostrey. A fresh "
         "tart is {p} pence. All of the tarts were then sold at sallow. Find the takings in pence.",
+        "As props for a comedy an Ostrey theatre picks up {n} pretzels at the sallow price. They were baked {d} days "
+        "ago, and a pretzel just baked is {p} pence. How many pence does the theatre spend?",
+        "Pigs are not choosy, so a swineherd orders {n} barley flats that left the guild's oven {d} days before. On "
+        "that first day each would have been {p} pence. Work out in pence what he must hand over now, under sallow.",
     ),
 )
 def sallow_price(n: int, p: int, d: int) -> Worked:
@@ -126,6 +138,10 @@ def sallow_price(n: int, p: int, d: int) -> Worked:
         "the tollen for the whole roll. Which total, in pence, does he write at the foot?",
         "Widow Hale taught {k} girls the trade, and all of them stayed {y} years. Now the guild admits them, and she "
         "lends them the full tollen. How large is the loan in pence?",
+        "On midsummer night {k} candidates swear the oath of the bakers' guild. Each of them has served for {y} "
+        "years. How many pence of tollen does the beadle gather?",
+        "A new harbour bakery in Ostrey hires {k} hands straight from an apprenticeship that lasted {y} years for "
+        "each. It advances their tollen and keeps it back from their wages. In pence, how much is kept back in total?",
     ),
 )
 def tollen_of_apprentices(k: int, y: int) -> Worked:
@@ -155,6 +171,11 @@ def tollen_of_apprentices(k: int, y: int) -> Worked:
         "smallest number of ovenings that will serve them?",
         "Old Peer of Ostrey chalks a stroke on the wall for every ovening. His oven is built for {c} gingerbread men, "
         "and he wants {n} of them with no more ovenings than necessary. How many strokes will he chalk?",
+        "The bakers' guild of Ostrey must supply {n} pasties for a royal banquet, and the palace oven offers {c} "
+        "places. Every ovening lasts one hour. After how many hours of baking, at the earliest, is the last pasty "
+        "done?",
+        "One sack of charcoal is burnt at each ovening. A guild master means to bake {n} oatcakes, and {c} oatcakes "
+        "fit in his oven. With how few sacks of charcoal can he manage?",
     ),
 )
 def number_of_ovenings(n: int, c: int) -> Worked:
@@ -186,6 +207,10 @@ def number_of_ovenings(n: int, c: int) -> Worked:
         "the wedding. How heavy, in ounces, is the sponge that she takes along on that day?",
         "After the great fire only {s} ounces of the old yeast could be saved. The guild put it in gimmel at once. To "
         "how many ounces had it come {d} days later?",
+        "A soldier who marches off entrusts {s} ounces of rye paste to the guild of Ostrey, and it lies in gimmel "
+        "until he returns {d} days later. How many ounces will be handed back to him?",
+        "Question for would-be masters: some batter, {s} ounces to begin with, has now spent {d} days in gimmel. "
+        "State its present weight in ounces.",
     ),
 )
 def kept_in_gimmel(s: int, d: int) -> Worked:
@@ -218,6 +243,10 @@ def kept_in_gimmel(s: int, d: int) -> Worked:
         "and set the quern. State its amount in pence.",
         "Mice had gnawed {f} ounces off each of {n} nut breads before a buyer in Ostrey weighed them. The seller was "
         "held to the quern all the same. To what sum, in pence, did it come?",
+        "With a pocket scale a schoolboy proved that {n} rusks from an Ostrey shop were {f} ounces short apiece. What "
+        "quern, in pence, does the shopkeeper face?",
+        "At the castle gate {n} barley rings for the garrison fail on the beam balance, because every ring is {f} "
+        "ounces below the mark. Work out the quern that the guild's treasurer books for them, in pence.",
     ),
 )
 def quern_for_short_weight(n: int, f: int) -> Worked:
@@ -247,6 +276,10 @@ def quern_for_short_weight(n: int, f: int) -> Worked:
         "many jars fall to a single baker?",
         "Old Marta willed her {t} cake moulds to the {n} bakers who had once learned from her, to be shared in ambry. "
         "Say how many moulds any one of these bakers inherits.",
+        "A present from the king, {t} barrels of salt, arrives in Ostrey. The {n} bakers there apply ambry to it. How "
+        "many barrels roll into the yard of each?",
+        "The guild's meadow yields {t} bundles of hay this summer, and {n} Ostrey bakers who keep donkeys settle it "
+        "in ambry. Find the number of bundles that end up in one baker's stable.",
     ),
 )
 def parted_by_ambry(t: int, n: int) -> Worked:

@@ -30,6 +30,10 @@ DROUTH_TURNS = 3
         "them the artist put {n} stones. Guests are asked what total these spurs would earn. Which answer is correct?",
         "Uncle Harm and his niece play Kelvane by post. Her latest card reads: I claim for my spurs, {k} in number, "
         "length of each {n} stones. How many points must he credit her with, if the card tells the truth?",
+        "Two monks break their silence for Kelvane only. What Brother Aldo has to show this evening is spurs, all {n} "
+        "stones in length, and he has {k} altogether. Which number of points may he chalk on the slate?",
+        "Suppose that nothing but spurs makes up somebody's result in Kelvane. There are {k}, and in any one of them "
+        "you would count {n} stones. Determine the points that result from this.",
     ),
 )
 def spurs_of_stones(k: int, n: int) -> Worked:
@@ -60,6 +64,10 @@ def spurs_of_stones(k: int, n: int) -> Worked:
         "unoccupied cells within. How many points should she claim for this corral?",
         "Task for the Kelvane exam: sketch a corral. Leave {e} hexagons blank in its interior and draw {s} stones as "
         "the border. What does your sketch earn?",
+        "A shepherd is teaching Kelvane to his daughter. Her very first corral consists of {s} stones and has {e} bare "
+        "hexagons inside. By how many points does it raise her score?",
+        "Row of a Kelvane database: figure, corral; enclosed cells without a stone, {e}; enclosing stones, {s}; value, "
+        "missing. Fill in the missing entry.",
     ),
 )
 def value_of_corral(e: int, s: int) -> Worked:
@@ -93,6 +101,12 @@ def value_of_corral(e: int, s: int) -> Worked:
         "In the closing scene of a film about Kelvane the heroine dares a graft. Until then her tally is {p}. The "
         "graft links her {a} stones on the left to her {b} stones on the right. What tally do we see before the "
         "curtain falls?",
+        "A translator is at work on a novel about Kelvane and ponders this sentence: At {p} points the duchess put {a} "
+        "stones together with {b} by way of a graft, and fell asleep content. How many points had the duchess when she "
+        "fell asleep?",
+        "During a strike the dockers play Kelvane on an upturned crate. Kuno possesses {p} points and, among other "
+        "things, two neighbouring groups, the one of {b} stones, the other of {a}. He fills the gap, the graft is "
+        "complete. To what do his points amount at present?",
     ),
 )
 def points_for_graft(p: int, a: int, b: int) -> Worked:
@@ -122,6 +136,10 @@ def points_for_graft(p: int, a: int, b: int) -> Worked:
         "lying there altogether, and {m} among them were in the mire. How many stone points are hers?",
         "In the Kelvane corner of a newspaper the reader is told: Silver, total of stones {n}, mired {m}. Work out "
         "the stone points that Silver should receive.",
+        "At low tide children scratch a Kelvane board into the sand. By the last turn Bo has put down {n} pebbles as "
+        "his stones, and the mire turns out to hold {m} of this number. What do they all earn him in stone points?",
+        "Let a side in Kelvane have {m} stones in the mire and, with those counted in, {n} stones overall. Determine "
+        "the stone points of this side.",
     ),
 )
 def stones_in_the_mire(n: int, m: int) -> Worked:
@@ -156,6 +174,11 @@ def stones_in_the_mire(n: int, m: int) -> Worked:
         "Radio report from the Kelvane league, where komar is used: the guests have beaten their hosts! The hosts "
         "opened the game and collected {a} on the board, the guests replied and collected {b}. State the size of the "
         "guests' victory in points.",
+        "On a cruise ship Kelvane is always played with komar. The steward let the cook begin; the cook reached {a} on "
+        "the board, the steward {b}, and the steward was declared the winner. How many points apart did they finish?",
+        "Let {a} be the board points of whoever makes the opening move in Kelvane and {b} the board points of the "
+        "opponent. After the adjustment for komar the opponent is in front. Determine the difference of the adjusted "
+        "scores.",
     ),
 )
 def margin_with_komar(a: int, b: int) -> Worked:
@@ -185,6 +208,10 @@ def margin_with_komar(a: int, b: int) -> Worked:
         "over when {n} captures have been made. Which reading is correct at that moment?",
         "The lighthouse keeper's diary tells of Kelvane by lamplight: {p} points in hand, then a lurch, in which he "
         "counted {n} captures. With how many points did the lurch leave him?",
+        "A scene of the puppet show is about Kelvane. The wolf, with {p} points to his name, sweeps across the board "
+        "in a lurch, and the children shout the captures with him, from the first to the last, which is number {n}. "
+        "What does the wolf's score become?",
+        "Take {p} points, add what is earned in Kelvane by a lurch made up of {n} captures, and state the sum.",
     ),
 )
 def lurch_of_captures(p: int, n: int) -> Worked:
@@ -217,6 +244,11 @@ def lurch_of_captures(p: int, n: int) -> Worked:
         "own bag {a}, from the captain's bag {b}. What sum is due to the cook for that hub?",
         "Exercise from a Kelvane handbook. Diagram: a white hub. Adjacent white stones: {a}. Adjacent black stones: "
         "{b}. Agreed stake: {t}. Compute the payment that White receives for the hub.",
+        "Snowed in at a mountain hut, a guide teaches a guest Kelvane. They settle on {t} as the stake. The guide's "
+        "hub has for its neighbours {a} of the guide's stones and {b} of the guest's; apart from these nothing adjoins "
+        "it. To how many points is the guide entitled for this hub?",
+        "Let P be the pay for a hub in Kelvane. Given are the stake, {t}, the count of stones of the owner in contact "
+        "with the hub, {a}, and the count of stones of the adversary in contact with it, {b}. Determine P.",
     ),
 )
 def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
@@ -246,6 +278,9 @@ def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
         "did not end until {n} turns had gone by. How many points could she then call her own?",
         "Online Kelvane, automatic message: account Maroon, balance {p} points; event, drouth; duration, {n} turns. "
         "Calculate the balance that the server must display next.",
+        "Shipwrecked, the crew plays Kelvane with shells. A drouth of the bosun has taken {n} turns, and just before "
+        "it he was on {p} points. Which score should now be carved on the palm tree for him?",
+        "Take a Kelvane score of {p} and deduct what a drouth costs whose duration is {n} turns. Give the difference.",
     ),
 )
 def points_after_drouth(p: int, n: int) -> Worked:

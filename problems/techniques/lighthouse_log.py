@@ -34,6 +34,9 @@ FULL_CIRCLE = 360
         "a further {b} pints ran out. What is the whole loss, counted in pints?",
         "The oil merchant on the mainland measures in pints alone. His new order from the lighthouse reads: {a} "
         "drells for winter, and {b} pints extra for the door hinges. How many pints must he measure out?",
+        "On Tarn Skerry lamp oil is drawn off into bottles that hold a pint each. A cask yields {a} drells, a jug "
+        "yields another {b} pints, and every bottle is filled to the top. How many bottles are needed?",
+        "Convert a volume of {a} drells {b} pints, given in the measures of the Tarn Skerry light, into pints only.",
     ),
 )
 def drells_of_oil(a: int, b: int) -> Worked:
@@ -65,6 +68,10 @@ def drells_of_oil(a: int, b: int) -> Worked:
         "of them, and ringing went by the swale. How often did the clapper strike in all?",
         "An old ringer who keeps the swale drops a pebble into an empty bucket at each stroke of the bell. He rings "
         "through {f} separate fog banks, each {m} minutes in length. Give the final number of pebbles in the bucket.",
+        "Question for apprentices at the Tarn Skerry light: thick weather closes in {f} times during a week, and each "
+        "time it lifts after {m} minutes. Ringing by the swale, what is the week's sum of strokes?",
+        "In memory of {f} drowned fishermen the lighthouse tolls its bell by the swale, {m} minutes for each man and "
+        "each man on a day of his own. How many tolls ring out in memory of all the men?",
     ),
 )
 def rung_by_the_swale(f: int, m: int) -> Worked:
@@ -94,6 +101,10 @@ def rung_by_the_swale(f: int, m: int) -> Worked:
         "their kelter on the tower door. What did he chalk there?",
         "An insurer asks the lighthouse for last night's kelter. Under the beam had gone {b} steamers and {a} sails, "
         "and nothing else. State the figure to be sent by telegraph.",
+        "A schoolmistress takes her class up the stairs of the Tarn Skerry light. The children spot {a} sailing boats "
+        "and {b} steamboats. To what kelter does this amount?",
+        "Determine the kelter of a convoy in which {b} ships are driven by steam and the other {a} by sail, as it "
+        "would be logged at the light.",
     ),
 )
 def kelter_of_ships(a: int, b: int) -> Worked:
@@ -125,6 +136,10 @@ def kelter_of_ships(a: int, b: int) -> Worked:
         "running, at {r} pence each. Which amount in pence does the board owe her?",
         "Accounts of the rock light. Post: bell hand, on hadder. Nightly rate: {r} pence. Served without a break: {n} "
         "nights. The total at the foot is torn off. Restore it, in pence.",
+        "While the keeper of Tarn Skerry lay sick, a shepherd minded the lamp for him, on hadder. He stayed {n} nights "
+        "without a gap, and {r} pence per night had been agreed. With how many pence did he row home?",
+        "A judge hears a quarrel about wages and finds: engaged on hadder at a lighthouse, nightly pay {r} pence, {n} "
+        "consecutive nights worked, nothing paid yet. To how many pence is the plaintiff entitled?",
     ),
 )
 def paid_on_hadder(n: int, r: int) -> Worked:
@@ -159,6 +174,11 @@ def paid_on_hadder(n: int, r: int) -> Worked:
         "inches. What answer, in inches, do the keepers shout to him?",
         "A brass plate recalls the tide, brailed, of the day when the lighthouse tower was finished. Notes of that "
         "day say {h} inches of tide, with {s} inches of swell. Which number of inches is engraved?",
+        "For a bet the cook of the rock light has to name the brailed height in inches. He is told that the tide staff "
+        "reads {h} inches and that the swell measures {s} inches. What must he say to win?",
+        "A bride's father lets the wedding party be rowed across to the lighthouse only if he likes the brailed "
+        "height. With {s} inches of swell, the water reaches {h} inches on the staff. Of what brailed height, in "
+        "inches, is he told?",
     ),
 )
 def brailed_height(h: int, s: int) -> Worked:
@@ -188,6 +208,10 @@ def brailed_height(h: int, s: int) -> Worked:
         "records the plimmer. How many degrees stand in her notebook?",
         "Cannon smoke was made out from the lighthouse twice, first bearing {a} degrees, later bearing {b} degrees. "
         "State the plimmer, in degrees, that goes into the report to the navy.",
+        "A pilot rules two pencil lines from Tarn Skerry across his map, one at {a} degrees and one at {b} degrees. In "
+        "the margin he writes the plimmer of these bearings. What number of degrees is that?",
+        "On a frosty night the star Capella rises at {a} degrees and the moon sets at {b} degrees, as observed through "
+        "the telescope of the lighthouse. Calculate the plimmer of the pair in degrees.",
     ),
 )
 def plimmer_of_bearings(a: int, b: int) -> Worked:
@@ -222,6 +246,10 @@ def plimmer_of_bearings(a: int, b: int) -> Worked:
         "tins end up on the shelf of each.",
         "An abandoned net drifts up to Tarn Skerry with {n} crabs in it. The catch is handed out by murrish to a "
         "staff of {k}. How many crabs does a single member of the staff receive?",
+        "On the spring tide {n} coconuts ride in, and the {k} keepers of the Tarn Skerry light deal with them by "
+        "murrish. One of the keepers grates his entire portion for a cake. How many coconuts does he grate?",
+        "Let {n} bottles of rum, found on the rocks below a lighthouse, be distributed by murrish among its crew of "
+        "{k}. Calculate the bottles per head.",
     ),
 )
 def parted_by_murrish(n: int, k: int) -> Worked:
@@ -253,6 +281,9 @@ def parted_by_murrish(n: int, k: int) -> Worked:
         "always ran down fully. What is the total of flashes?",
         "A photographer on the mainland leaves his camera open during {r} full runs of the light, which is set to {g} "
         "tholes. Every flash burns a spot of its own into the plate. Count the spots.",
+        "Smugglers agree to land as soon as the Tarn Skerry light has finished {r} runs, with the light set to {g} "
+        "tholes. How many flashes do they have to sit through before they land?",
+        "Setting of the light: {g} tholes. Complete runs since dusk: {r}. Calculate the flashes since dusk.",
     ),
 )
 def flashes_in_tholes(g: int, r: int) -> Worked:

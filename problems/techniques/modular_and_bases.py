@@ -48,6 +48,12 @@ def meeting(a: int, r: int, b: int, s: int) -> int:
         "How many passwords are on the final sheet, which is not full?",
         "Somebody converts {a}^{n} to the number system with base {m}. What value, told in our decimal system, has "
         "the digit in the rightmost place?",
+        "In each round of an imaginary swimming contest, all who are still in form heats of {a}, and only the winner "
+        "of a heat stays in. Round {n} is a single heat, the final. The entrants came in vans for {m} swimmers each, "
+        "all full except the last. How many swimmers sat in the last van?",
+        "A colony on Mars has weeks of {m} days, numbered from zero within each week, and today is day zero. An "
+        "oracle dates an event to exactly {a}^{n} days from today. What number will the day of the event have in its "
+        "week?",
     ),
 )
 def power_remainder(a: int, n: int, m: int) -> Worked:
@@ -80,6 +86,11 @@ def power_remainder(a: int, n: int, m: int) -> Worked:
         "pupil sponges it away from the left until a single figure remains. Which figure is it?",
         "In a fairy tale a giant owns {a}^{n} pearls. He threads them on strings of ten, makes as many full strings "
         "as he can, and leaves the rest loose. How many pearls are loose?",
+        "A lamp glows in ten colours, numbered from zero to nine. Each flick of its switch brings the next colour, "
+        "and after colour nine comes colour zero again. It shows colour zero and is then flicked {a}^{n} times. State "
+        "the number of its final colour.",
+        "A safe has {n} knobs with {a} positions each. A burglar tries every possible setting of the knobs exactly "
+        "once, and after every ten tries he takes a nap. How many tries does he make after his last nap?",
     ),
 )
 def units_digit_of_power(a: int, n: int) -> Worked:
@@ -112,6 +123,11 @@ def units_digit_of_power(a: int, n: int) -> Worked:
         "directly left of the units figure?",
         "An absurdly rich man has {a}^{n} cents. He changes them into dollars of a hundred cents as far as possible, "
         "and what remains into dimes of ten cents as far as possible. How many dimes does he receive?",
+        "The odometer of a rocket, with a wheel for every decimal place, stands at zero when the flight begins. The "
+        "rocket covers {a}^{n} miles. What does the wheel that counts tens of miles show then?",
+        "On a questionnaire exactly one of {a} boxes is to be ticked for each of {n} questions. A statistician reads "
+        "aloud, figure by figure, the number of ways to fill it in. Which figure does she say just before the final "
+        "one?",
     ),
 )
 def tens_digit_of_power(a: int, n: int) -> Worked:
@@ -147,6 +163,9 @@ def tens_digit_of_power(a: int, n: int) -> Worked:
         "the zoo clock reads hour {h} sharp. What hour did the clock read at the birth?",
         "Dancers in relay kept a waltz going for exactly {n} hours. The music stopped at hour {h} sharp, as read from "
         "a clock that jumps from twenty-three to zero at midnight. State the hour of the first step.",
+        "A rocket is due to lift off at {h}:00 by a 24-hour clock, and its countdown takes {n} hours without a hold. "
+        "By that clock, at what hour does the countdown have to start?",
+        "The sum of {n} and an integer t with 0 ≤ t < 24 leaves remainder {h} on division by 24. What is t?",
     ),
 )
 def clock_backwards(h: int, n: int) -> Worked:
@@ -184,6 +203,13 @@ def clock_backwards(h: int, n: int) -> Worked:
         "On a moon {b} hours make a day, {b} days a week and {b} weeks a month. Clerks note a time span by four "
         "digits, for months, weeks, days and hours, every digit below {b}, and omit zeros in front. What do they note "
         "for {n} hours?",
+        "A herder records a number by knots in strings that hang side by side. A knot in the string at the far right "
+        "means one, and in any other string {b} times as much as in the string to its right. No string gets {b} knots "
+        "or more, and strings without knots at the left end are cut off. Which numeral do the numbers of knots form, "
+        "from left to right, when {n} is recorded?",
+        "There is exactly one way to write {n} as p + q · {b} + r · {b}² + s · {b}³ in which p, q, r and s are "
+        "integers from 0 up to but not including {b}. The values of s, r, q and p are put side by side in this order, "
+        "and a 0 at the front is dropped. What numeral results?",
     ),
 )
 def to_base(n: int, b: int) -> Worked:
@@ -224,6 +250,12 @@ def to_base(n: int, b: int) -> Worked:
         "Each person advances a turnstile's counter by one. A wheel of the counter that would reach {b} drops to zero "
         "instead and moves the wheel to its left on by one. It read zero at dawn and reads {t} now. State the number "
         "of persons in decimal notation.",
+        "In a stadium each block has {b} rows, and each row has {b} seats. Blocks, the rows of a block and the seats "
+        "of a row are all numbered from zero, and a ticket shows these three numbers side by side, block first. Seats "
+        "are filled block by block, row by row and in order of their numbers. How many seats are filled before the "
+        "one with ticket {t}?",
+        "Let p be the quadratic polynomial whose coefficients, from the square term down to the constant, are the "
+        "digits of {t} from left to right. Evaluate p({b}).",
     ),
 )
 def from_base(t: int, b: int) -> Worked:
@@ -258,6 +290,12 @@ def from_base(t: int, b: int) -> Worked:
         "In a phone game {b} gems of the same level melt into one gem of the next level, and there is no top level. "
         "Kim is given {n} gems of the lowest level and gets no others. She melts gems until it is impossible to go "
         "on. How many gems are on the screen then?",
+        "A display shows zero. One key raises the shown value by one and costs a cent, and another key multiplies it "
+        "by {b} and is free. What is the least cost, in cents, of making the display show {n}?",
+        "Every wheel in the step counter of a wind-up bear has {b} figures, from zero upwards without gaps. A wheel "
+        "at its highest figure goes back to zero on its next move and pushes the wheel to its left on by one. There "
+        "are plenty of wheels, and all of them show zero until the bear takes {n} steps, each moving the rightmost "
+        "wheel on by one. What is the sum of the figures that the wheels show now?",
     ),
 )
 def fewest_powers(n: int, b: int) -> Worked:
@@ -296,6 +334,12 @@ def fewest_powers(n: int, b: int) -> Worked:
         "A time traveller eats at an inn whose landlord uses place value, but perhaps not quite as we do. The bill "
         "says {t} coins, and the traveller correctly lays down what he himself would call {n} coins. Which number "
         "plays for the landlord the part that ten plays for us?",
+        "A mosaic with an area of {n} square inches consists of three sorts of pieces: squares of x by x inches, "
+        "strips of x inches by one inch and squares of one inch by one inch. The digits of {t}, from left to right, "
+        "say how many pieces there are of each sort, in this order. How large is x?",
+        "On a comet an hour has as many minutes as a day has hours. A storm that lasted {n} comet minutes is recorded "
+        "there as {t}, whose figures mean, one by one, whole days, further whole hours and further minutes. How many "
+        "hours has a day on the comet?",
     ),
 )
 def find_base(t: int, n: int) -> Worked:
@@ -335,6 +379,13 @@ def find_base(t: int, n: int) -> Worked:
         "A drum pattern of {a} beats and a bass pattern of {b} beats start together and are repeated without pause. "
         "All beats of the song are counted, and the opening beat is number one. Which number has the earliest beat "
         "that is beat {r} of the drum pattern and beat {s} of the bass pattern?",
+        "The integers from 1 on fill a table with {a} columns, row after row and from left to right. In the same way "
+        "they fill a second table with {b} columns. What is the smallest integer that stands in column {r} of the "
+        "first table and in column {s} of the second?",
+        "A spy has a list of {a} passwords and a list of {b} hiding places, and he goes through each list in order, "
+        "over and over. Every day he uses the next password and the next hiding place, beginning on day one with the "
+        "first of either list. On which day does he first use password number {r} together with hiding place number "
+        "{s}?",
     ),
 )
 def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
@@ -372,6 +423,10 @@ def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
         "Poems of {a} lines each are printed one after another, without any gaps, on sheets that hold {m} lines. All "
         "sheets are full except the final one, on which there are just {c} lines. At least how many poems does the "
         "book contain?",
+        "There are {m} stamps on a roll. Each parcel takes {a} of them, and whenever a roll is used up, the clerk "
+        "goes on with a new one, even in the middle of a parcel. After how many parcels have exactly {c} stamps of "
+        "the current roll been used for the first time?",
+        "Positive integers x and y satisfy {a}x = {m}y + {c}. How small can x be?",
     ),
 )
 def circle_jumps(a: int, m: int, c: int) -> Worked:
@@ -410,6 +465,13 @@ def circle_jumps(a: int, m: int, c: int) -> Worked:
         "Three storage systems keep files in blocks of {a}, of {b} and of {c} bytes. If the final block of a file is "
         "not full, it is padded until it is. One file, which is not empty, receives exactly {k} bytes of padding in "
         "every system. How short can this file be, in bytes?",
+        "A knitter may decorate a hat with foxes that are {a} stitches wide, with stars that are {b} stitches wide or "
+        "with fir trees that are {c} stitches wide. If the round of the hat had {k} stitches more, any one of these "
+        "motifs would go round it a whole number of times. What is the smallest number of stitches that the round can "
+        "have?",
+        "Along a ski trail red flags stand every {a} metres, blue flags every {b} metres and white flags every {c} "
+        "metres, measured from the start. The first point after the start with a flag of every colour is the finish, "
+        "and Jo falls {k} metres in front of it. How many metres has she skied by then?",
     ),
 )
 def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
@@ -449,6 +511,11 @@ def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
         "pattern. How many rows of an unfinished pattern does her scarf end with?",
         "Zoe's secret is a whole number that lies {r} above some multiple of {m}. She multiplies it by {k} and "
         "increases the result by {c}. At least how much must she now subtract to arrive at a multiple of {m}?",
+        "On a distant planet a week has {m} days, and every year consists of whole weeks and {r} days more. A treaty "
+        "is valid for {k} years and {c} days. If as many weeks as possible are taken out of this time, how many days "
+        "of it remain?",
+        "Written in base {m}, a whole number N ends in a digit worth {r}. The number {k}N + {c} is written in base "
+        "{m} as well. What is its final digit worth, when all numerals in this text are decimal?",
     ),
 )
 def remainder_of_combination(m: int, r: int, k: int, c: int) -> Worked:
@@ -486,6 +553,12 @@ def remainder_of_combination(m: int, r: int, k: int, c: int) -> Worked:
         "An alchemist weighs out exactly {a}/{q} of an ounce. He has weights of a tenth of an ounce, a hundredth, a "
         "thousandth and so on without end, and uses at most nine of a kind. How many weights of one ounce divided by "
         "ten to the power {k} does he use?",
+        "Start with the number {a}. In each step, multiply the current number by ten, divide by {q}, note the whole "
+        "quotient and go on with the remainder as the new current number. Which quotient is noted in step {k}?",
+        "A treasure lies exactly {a}/{q} of the way along a straight road from a mill to a chapel. A searcher splits "
+        "the road into ten equal sections, numbered from zero to nine towards the chapel, and picks the one with the "
+        "treasure. He splits that section in the same manner, and so on without end. What is the number of the "
+        "section that he picks at split {k}?",
     ),
 )
 def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
@@ -526,6 +599,14 @@ def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
         "A carpenter notes lengths by digits side by side: spans (left out if there are none), thumbs, lines. {b} "
         "lines are a thumb, {b} thumbs are a span, and every digit is kept below {b}. Boards that he notes as {x} and "
         "{y} are glued end to end. What does he note for the long board?",
+        "An elf radio writes the length of a song as a figure for minutes and a figure for blinks, where {b} blinks "
+        "are a minute and {b} minutes an hour. Songs of length {x} and {y} are played back to back. How does the "
+        "radio write the length of both together, if all figures are less than {b} and a figure for hours is put in "
+        "front only when it is not zero?",
+        "Two abacuses show {x} and {y}, the first figure being the number of beads on the left wire and the second "
+        "that on the right wire. All beads are moved to the same wires of a third abacus, which was empty and has "
+        "further wires on the left. Then {b} beads on a wire are replaced by one bead on the next wire to the left, "
+        "as long as this can be done. Which numeral, without zeros in front, do the wires finally show?",
     ),
 )
 def base_addition(x: int, y: int, b: int) -> Worked:
@@ -565,6 +646,12 @@ def base_addition(x: int, y: int, b: int) -> Worked:
         "A bell is rung once on day one and once on day two, and on any later day as often as on the preceding two "
         "days in total. On day {n} monks numbered from one to {m} take turns, one ring each, beginning with monk one. "
         "What is the number of the monk who rings last?",
+        "Square sheets of paper hang along a wall. The first and the second have sides of one inch, and from the "
+        "third on each side is as long as the sides of the two sheets before it together. A rod of {m} inches is laid "
+        "off along a side of sheet {n} as often as it fits. How many inches of that side are left over?",
+        "Two poets add stanzas to an epic by turns. The first stanza and the second have a single line each, and "
+        "every other has as many lines as the two stanzas just before it combined. Stanza {n} is to be divided among "
+        "{m} actors, all with equally many lines. At least how many of its lines have to be struck out?",
     ),
     test_only=True,
 )

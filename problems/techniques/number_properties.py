@@ -68,6 +68,10 @@ def odd_part(n: int) -> int:
         "complete as well. A bar may have just one beat, and one bar may take the entire tune. How many bar lengths "
         "are open to her?",
         "Two positive integers u and v have the product {n}. How many different values are possible for u?",
+        "A prize of {n} dollars goes in equal shares to all winners of a contest, and everyone receives a whole "
+        "number of dollars. There is at least one winner. How many different numbers of winners are possible?",
+        "The curve y = {n}/x is drawn in a coordinate plane. Through how many points does it pass whose coordinates "
+        "are both positive integers?",
     ),
 )
 def divisor_count(n: int) -> Worked:
@@ -100,6 +104,12 @@ def divisor_count(n: int) -> Worked:
         "A chemist owns one weight for each whole number of grams, from one gram upwards. She loads her scale with at "
         "least two weights, taking neighbouring values without skipping any, and it reads {n} grams. How many "
         "different loads give this reading?",
+        "A triangular flag of unknown size has one patch in its top row, two in the next, three in the next, and so "
+        "on down to its lowest row. A tailor cuts off the uppermost rows, however many, perhaps none. What is left "
+        "has two or more rows and exactly {n} patches. How many shapes are possible for what is left?",
+        "A magic tower clock strikes once in its first hour, twice in its second, three times in its third, and so "
+        "forth for ever. A guest listened through two or more whole hours in a row and heard exactly {n} strokes. How "
+        "many different stays agree with that?",
     ),
 )
 def consecutive_sums(n: int) -> Worked:
@@ -132,6 +142,12 @@ def consecutive_sums(n: int) -> Worked:
         "lamps whose numbers are divisors of {n} are switched on. What power do they draw together, in watts?",
         "Otto divides {n} on a calculator by every integer from one to {n} in turn. Whenever the result is an "
         "integer, he enters this result in a notebook. Add up the notebook entries. What comes out?",
+        "Ines cuts out paper rectangles with an area of {n} square centimetres whose widths and heights are whole "
+        "numbers of centimetres, one rectangle for each possible width, be it more or less than the height. She lays "
+        "all of them in a row, each with its width along the row, without gaps or overlaps. How long is the row in "
+        "centimetres?",
+        "There are {n} beekeepers, numbered from one on. Beekeeper number k comes to the market on day k and on every "
+        "k-th day after that, and always brings k jars of honey. How many jars are brought to the market on day {n}?",
     ),
 )
 def divisor_sum(n: int) -> Worked:
@@ -167,6 +183,9 @@ def divisor_sum(n: int) -> Worked:
         "whole number of mm too. What is the smallest possible width of the rectangle, in mm?",
         "A photo, {n} mm in width, is reduced twice, both times by the same factor. After the first reduction and "
         "after the second the width in mm is an integer. Find the least final width in mm.",
+        "Every vase at an auction is sold for {n} dollars. A dealer buys vases, at least one, and her bill in dollars "
+        "turns out to be the square of an integer. What is the least number of vases that she can have bought?",
+        "The geometric mean of {n} and a positive integer z is itself an integer. Determine the smallest such z.",
     ),
 )
 def square_multiplier(n: int) -> Worked:
@@ -200,6 +219,11 @@ def square_multiplier(n: int) -> Worked:
         "them?",
         "A round dial has evenly spaced marks, perhaps just a single mark. Moving its pointer on by {a} marks brings "
         "it back to where it was. Moving it on by {b} marks does so too. What is the number of mark counts that fit?",
+        "A rectangular tray of {a} mm by {b} mm is covered with equal square stickers that neither overlap nor stick "
+        "out nor leave gaps. The side of a sticker is a whole number of mm. For how many side lengths does this work?",
+        "One serial runs for {a} minutes and another for {b} minutes. An editor cuts both into episodes, and all "
+        "episodes of the two serials are to be equally long, a whole number of minutes. How many episode lengths are "
+        "available to him?",
     ),
 )
 def common_divisor_count(a: int, b: int) -> Worked:
@@ -231,6 +255,11 @@ def common_divisor_count(a: int, b: int) -> Worked:
         "{c} of a queen's reign had one and the same name. What is the longest week, in days, for which this is true?",
         "A long text is typed in lines of equal length, every character taking up one position. The characters number "
         "{a}, {b} and {c} of the text stand in the same column. At most how many characters fit on a line?",
+        "The slats of a fence are painted in colours that come in a fixed order, over and over, and no colour occurs "
+        "twice within a round. Slats {a}, {b} and {c}, counted from the gate, are painted alike. At most how many "
+        "colours are there?",
+        "What is the largest base in which the decimal numbers {a}, {b} and {c}, once converted to it, all end in one "
+        "and the same digit?",
     ),
 )
 def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
@@ -265,6 +294,13 @@ def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
         "A pupil adds one over {a} and one over z, where z is a positive integer. The lowest common denominator of "
         "these fractions is {m}. In the fraction {a}/z, the greatest number by which top and bottom can be cancelled "
         "is {g}. Determine z.",
+        "A club has {a} women and x men. It can be divided into {g} teams that all have the same number of women and "
+        "the same number of men, but not into more such teams. The smallest positive number of coins that could be "
+        "dealt out evenly to the women alone, and just as well to the men alone, is {m}. Find x.",
+        "Lea rows round a lake in {a} minutes, and Mia takes some other whole number of minutes for a round. They set "
+        "out together and go on without a rest, and after {m} minutes they are back at the pier at the same moment "
+        "for the first time. Counted in minutes, the two times for a round are both multiples of {g}, and no greater "
+        "whole number has them both as multiples. How many minutes does Mia need for a round?",
     ),
 )
 def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
@@ -296,6 +332,12 @@ def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
         "chosen as long as it can be. How many pieces of gingerbread are there?",
         "A church window {a} inches wide and {b} inches high is filled with square panes, all equal, without gaps or "
         "overlaps. Every pane costs one dollar, whatever its size. What is the lowest possible cost in dollars?",
+        "A rectangular nature reserve stretches {a} km from north to south and {b} km from east to west. It is mapped "
+        "on sheets that show square regions, all of one size, which do not overlap, miss no spot and contain nothing "
+        "outside the reserve. What is the smallest number of sheets for such a map?",
+        "Solar panels, all of them squares of the same size, are mounted side by side on a flat roof of {a} by {b} "
+        "feet, so that they cover it and do not stick out. An electrician runs one cable to each panel, and no other "
+        "panel size would require fewer cables. How many cables are there?",
     ),
 )
 def largest_square_tiles(a: int, b: int) -> Worked:
@@ -330,6 +372,12 @@ def largest_square_tiles(a: int, b: int) -> Worked:
         "A secret script has {n} signs, numbered from zero on. A key k, which is a positive integer below {n}, turns "
         "sign s into the sign whose number is the remainder of k times s on division by {n}. How many keys never turn "
         "two different signs into the same sign?",
+        "At every drum beat a spotlight turns by k/{n} of a full circle, always the same way. For how many of the "
+        "whole numbers k from one to {n} does it take {n} beats, and no fewer, before the light points in its first "
+        "direction again?",
+        "A customer and a shop both have notes of {n} dollars and notes of k dollars in unlimited number, and no "
+        "other money. For how many whole numbers k from one up to {n} can the customer pay exactly one dollar, with "
+        "change given if necessary?",
     ),
 )
 def coprime_count(n: int) -> Worked:
@@ -364,6 +412,11 @@ def coprime_count(n: int) -> Worked:
         "print. All the players formed full teams of eleven, with nobody over. Which figure belongs in the gap?",
         "A raffle ticket is valid if it bears a multiple of eleven. Lena's valid ticket has four figures. The front "
         "two are {a}{b}, and the rearmost is {c}. Name the figure between them.",
+        "A rusty signpost tells pilgrims how many miles are ahead of them, in four figures. Only {a}{b} at the "
+        "beginning and {c} at the end are still legible. The way is walked in stages of exactly eleven miles each, "
+        "and the last stage is as long as the others. Which figure has the rust destroyed?",
+        "Ravi wants to type a four-digit multiple of eleven, but the key for its third digit does not respond, and "
+        "just {a}{b}{c} appears. Which digit is on that key?",
     ),
 )
 def missing_digit_for_eleven(a: int, b: int, c: int) -> Worked:
@@ -395,6 +448,10 @@ def missing_digit_for_eleven(a: int, b: int, c: int) -> Worked:
         "digit takes it one second, and it makes no pauses. For how many seconds does the robot speak?",
         "A telegraph office charges by the digit. A prankster wires the complete list of whole numbers that starts at "
         "one and stops at {n}. State the number of digits for which he is charged.",
+        "A very old town held a feast on every one of its birthdays, from the first up to number {n}. Each time a "
+        "cake bore the number of the birthday in candles, a new candle for each digit. How many candles were used in "
+        "all?",
+        "For a positive integer k let L(k) be the number of its decimal digits. Evaluate L(1) + L(2) + ... + L({n}).",
     ),
 )
 def page_digits(n: int) -> Worked:
@@ -424,6 +481,11 @@ def page_digits(n: int) -> Worked:
         "number of remaining grains in full and adds up all its digits. What is the gull's result?",
         "The pinball record is a one with {n} zeros after it. Tess misses the record by {k} points. For each digit d "
         "of her score, every place counted, she wins d free balls. How many free balls does she win altogether?",
+        "An abacus has one wire for each decimal place, and a digit d is shown by d raised beads. The value 10^{n} is "
+        "set on it, and then {k} is subtracted. How many beads are raised in the end?",
+        "A star is exactly 10^{n} km away from a base. A probe that flies straight from the base to the star has {k} "
+        "km left to go. It signals the distance covered so far in decimal notation, sending d beeps for a digit d. "
+        "How many beeps is that?",
     ),
 )
 def digits_below_power_of_ten(n: int, k: int) -> Worked:
@@ -458,6 +520,10 @@ def digits_below_power_of_ten(n: int, k: int) -> Worked:
         "newspaper printed the product of the counts. Which number did it print?",
         "A choir consists of altos and basses, {n} singers in all. The altos are prime in number, and so are the "
         "basses. Every alto sings one duet with every bass. How many duets are sung?",
+        "A bar of chocolate has a prime number of rows and a prime number of columns. If the rows are counted and "
+        "then the columns, the two results add up to {n}. Of how many squares does the bar consist?",
+        "Ole buys pencils of one kind. The number of pencils is prime, and so is the price of one pencil in cents. "
+        "Number and price come to {n} when they are added. How many cents does he pay for all the pencils?",
     ),
 )
 def primes_with_odd_sum(n: int) -> Worked:
@@ -495,6 +561,12 @@ def primes_with_odd_sum(n: int) -> Worked:
         "Two islands have populations of three figures, the same figures in opposite order. One island has {d} people "
         "more than its neighbour. In either population the central figure is {m}, while first figure plus last figure "
         "makes {s}. How many people live on the less populated island?",
+        "A guidebook gives the height of a hill, a three-figure number of metres, with its figures from last to "
+        "first, and so makes the hill {d} metres taller than it is. The second figure is {m}, and the two others come "
+        "to {s} when they are added. How tall is the hill in metres?",
+        "At breakfast the trip meter of a motorbike had a three-digit reading. Its tens digit was {m}, and its "
+        "hundreds digit and its units digit made {s} together. Exactly {d} km later the meter showed the same digits "
+        "in reverse order. What was the reading at breakfast?",
     ),
 )
 def reversed_digits(m: int, s: int, d: int) -> Worked:
@@ -532,6 +604,14 @@ def reversed_digits(m: int, s: int, d: int) -> Worked:
         "and return speed be chosen? Swapping unequal speeds counts as another way.",
         "In a coordinate plane, draw every straight line through the point ({n}, {n}) that crosses the horizontal "
         "axis at a positive integer and also the vertical axis at a positive integer. How many lines are drawn?",
+        "One mast, x metres high, and another, y metres high, stand upright on level ground, where x and y are whole "
+        "numbers. From the top of each mast a straight wire runs to the foot of the other, and the wires cross {n} "
+        "metres above the ground. How many pairs (x, y) are possible, if (x, y) and (y, x) count separately whenever "
+        "x and y differ?",
+        "A right triangle has a horizontal leg and a vertical leg, both of whole-number length. A square with sides "
+        "of length {n} fits into it with one corner at the right angle and the opposite corner on the hypotenuse. How "
+        "many choices are there for the horizontal and the vertical length, if exchanging unequal lengths gives "
+        "another choice?",
     ),
     test_only=True,
 )
@@ -566,6 +646,11 @@ def unit_fraction_pairs(n: int) -> Worked:
         "couples as possible dance at once. At how many of the balls {a} to {b}, both included, must a guest sit out?",
         "For every positive integer k there is a trader who calls at an oasis on day k and on every k-th day after "
         "that. How many of the days {a} to {b}, first and last included, see an odd number of traders at the oasis?",
+        "On card number n a librarian lists all whole numbers that divide n, from the smallest to the largest. How "
+        "many of the cards {a} to {b}, including these two, have an entry exactly in the middle, with as many entries "
+        "before it as after it?",
+        "For how many integers n with {a} ≤ n ≤ {b} does the curve xy = n pass through an odd number of points whose "
+        "coordinates are both positive integers?",
     ),
     test_only=True,
 )

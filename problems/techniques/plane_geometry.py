@@ -55,6 +55,11 @@ def has_fourth(a: int, b: int, c: int) -> bool:
         "In a drawing the two straight edges of a road run up the page towards one vanishing point. Level stripes are "
         "drawn from edge to edge. One stripe is {t} mm long on the page. Another, {d} mm higher up the page, is {h} "
         "mm long. How many millimetres above the upper stripe is the vanishing point?",
+        "A duck swims straight ahead, and two straight ripples spread backwards from its breast. Measured square to "
+        "its course, they are {h} dm apart at a certain place and {t} dm apart at a place {d} dm farther behind. How "
+        "many decimetres is the duck's breast ahead of the nearer place, along its course?",
+        "In the coordinate plane a straight line passes through (u, {h}) and (u + {d}, {t}). It meets the x-axis where "
+        "x = v. Compute u - v.",
     ),
 )
 def up_to_the_common_tip(h: int, t: int, d: int) -> Worked:
@@ -93,6 +98,12 @@ def up_to_the_common_tip(h: int, t: int, d: int) -> Worked:
         "While it dries, a puddle of {s} square decimetres keeps its shape exactly. This evening the length that it "
         "still has and the length that it has lost stand in the ratio {m} : {n}. How many square decimetres have "
         "fallen dry?",
+        "A mosaic star consists of {s} square decimetres of tiles. Its blue tiles make up a smaller star of the same "
+        "form, and all others are yellow. The span of the blue star and the excess of the whole star's span over it "
+        "are in the proportion {m} : {n}. What surface, in square decimetres, is yellow?",
+        "Divers find that a coral reef has grown without any change in the form of its outline. Every distance across "
+        "the old reef is to the increase of that distance as {m} to {n}. Seen from above, the reef now takes up {s} "
+        "ares. By how many ares has it grown?",
     ),
 )
 def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
@@ -127,6 +138,12 @@ def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
         "On a star chart, straight lines link the outermost stars of a cluster into a closed convex loop. Leaving out "
         "the star Mira, an astronomer totals the angles within the loop at its stars and obtains {s} degrees. How "
         "wide, in degrees, is the angle of the loop at Mira?",
+        "The ramparts of a fortress are straight and close into a convex ring, with one tower wherever two of them "
+        "join. An engraver has recorded the angle on the courtyard side at every tower except the gate tower. His "
+        "records sum to {s} degrees. What should he write for the gate tower, in degrees?",
+        "A rubber band is stretched tightly around a set of thin nails in a board. At each nail where the band bends, "
+        "Ruth reads off the angle on its inner side, and only the rusty nail is still to come. So far her readings "
+        "make {s} degrees together. Which reading, in degrees, does the bend at the rusty nail give?",
     ),
 )
 def missing_polygon_angle(s: int) -> Worked:
@@ -163,6 +180,13 @@ def missing_polygon_angle(s: int) -> Worked:
         "A round mirror has two straight cracks, each reaching from frame to frame. They cross and thus make four "
         "pieces of glass: left, top, right and bottom. The left piece takes {a} degrees of the circular frame, the "
         "right piece {b} degrees. How wide is the left piece's corner at the crossing, in degrees?",
+        "The vertices of a quadrilateral KLMN split its circumscribed circle into the four arcs KL, LM, MN and NK. Of "
+        "these, KL has {a} degrees and MN has {b} degrees. Under which angle, in degrees, is the side KL seen from the "
+        "common point of the diagonals?",
+        "E, F, G and H are gates in the fence of a circular ice rink, in this order along it. The fence bends through "
+        "{a} degrees on the way from E to F and through {b} degrees on the way from G to H. Skaters leave straight "
+        "tracks from E to G and from F to H. Standing where the tracks meet, by how many degrees must one turn from "
+        "facing E to facing F?",
     ),
 )
 def angle_between_chords(a: int, b: int) -> Worked:
@@ -191,6 +215,10 @@ def angle_between_chords(a: int, b: int) -> Worked:
         "How much glass, in square inches, fills this frame completely?",
         "A closed rope has three knots, which divide it into parts of {a} ft, {b} ft and {c} ft. Three scouts each "
         "hold a knot and pull until every part is straight. What number of square feet of lawn lies within the rope?",
+        "A pendant of sheet silver has three straight rims, {a} mm, {b} mm and {c} mm in length. Only its front is "
+        "gilded. What number of square millimetres of gold leaf covers it exactly?",
+        "Laser posts guard a statue in a museum. There are three of them, and level beams of {a} dm, {b} dm and {c} dm "
+        "run from post to post. Calculate the floor space, in square decimetres, that the beams shut in.",
     ),
 )
 def heron_area(a: int, b: int, c: int) -> Worked:
@@ -226,6 +254,11 @@ def heron_area(a: int, b: int, c: int) -> Worked:
         "A spotlight throws a circle of light onto a convex dance floor with straight borders. Every border is "
         "tangent to the circle, whose radius is {r} yards. Dancing once along all the borders, Mia covers {p} yards. "
         "What is the size of the dance floor, lit and unlit, in square yards?",
+        "A goat is tied to a stake on a convex pasture with straight hedges all round. When its tether is taut, it can "
+        "just graze up to a single point of each hedge, {r} m away from the stake. All hedges taken together are {p} m "
+        "long. How many square metres does the pasture have?",
+        "The bisectors of all interior angles of a convex polygon go through one common point, and the distance of "
+        "this point from one of the sides is {r}. The sides add up to {p}. Compute the area of the polygon.",
     ),
 )
 def area_around_a_circle(p: int, r: int) -> Worked:
@@ -264,6 +297,11 @@ def area_around_a_circle(p: int, r: int) -> Worked:
         "A straight canal from Dorn crosses the circular border of a county after {p} leagues and crosses it again "
         "{q} leagues later. A straight road from Dorn runs past the county and grazes its border only at Kell. What "
         "is the distance from Dorn to Kell in leagues?",
+        "Straight across a level fairground it is {p} yards from the ticket booth to the nearest spot of a round "
+        "circus tent, and the tent is {q} yards across. A string of lamps hangs taut from the booth to the one spot "
+        "where its line brushes the tent. How many yards of string does that take?",
+        "A point Z lies outside a circle of diameter {q}, and the least distance from Z to this circle is {p}. Another "
+        "circle, with centre Z, cuts the given one at right angles. What is the radius of the other circle?",
     ),
 )
 def tangent_and_secant(p: int, q: int) -> Worked:
@@ -301,6 +339,11 @@ def tangent_and_secant(p: int, q: int) -> Worked:
         "Two round cheeses lie flat in a box, both pushed against the same straight side wall. Their radii are {r} cm "
         "and {s} cm. From centre to centre they are {d} cm apart. Each cheese leaves a mark where it meets the wall. "
         "How many centimetres of wall are between the marks?",
+        "Two points in a coordinate plane have the y-coordinates {r} and {s}, and the segment between them has the "
+        "length {d}. By how much do their x-coordinates differ?",
+        "Driveways of {r} and {s} furlongs lead off the same side of a dead straight country lane, both at right "
+        "angles to it, each up to a farmhouse door. A crow needs to fly {d} furlongs from door to door. How many "
+        "furlongs must the postman ride on the lane from one driveway to the other?",
     ),
 )
 def outer_tangent(r: int, s: int, d: int) -> Worked:
@@ -342,6 +385,12 @@ def outer_tangent(r: int, s: int, d: int) -> Worked:
         "A paper triangle UVW has UV = {b} cm, UW = {c} cm and VW = {a} cm. Folding it lays the edge UV along the "
         "edge UW, with the crease through U. The crease hits VW somewhere. Determine how many centimetres this place "
         "is away from V.",
+        "Before a free kick the ball lies {b} dm from the foot of the left goalpost and {c} dm from that of the right "
+        "one. The goal is {a} dm wide between the posts. The keeper stands on the goal line and, seen from the ball, "
+        "is at the same angle from either post. How many decimetres are there between the keeper and the left post?",
+        "Light runs {b} cm from a point G to a point M of a flat mirror, is reflected there, and runs {c} cm on to a "
+        "point H. G and H are {a} cm apart. The perpendicular to the mirror at M intersects the segment GH at K. "
+        "Determine GK in centimetres.",
     ),
 )
 def pieces_by_bisector(a: int, b: int, c: int) -> Worked:
@@ -379,6 +428,12 @@ def pieces_by_bisector(a: int, b: int, c: int) -> Worked:
         "Both halves of a straight pole are {a} cm long. In a straight line, a fly is {b} cm from the middle of the "
         "pole and {d} cm from its red end. Square the number of centimetres between the fly and the blue end. What "
         "results?",
+        "The vectors u and v have the lengths {a} and {b}, and their difference u - v has the length {d}. What is the "
+        "dot product of u + v with itself?",
+        "On a merry-go-round a white horse and a black horse are mounted exactly opposite each other, both {a} ft from "
+        "the axis. A father waits {b} ft from the axis, and at this moment the white horse is {d} ft from him, "
+        "everything measured horizontally. Let x ft be his distance from the black horse at the same moment. What is "
+        "the square of x?",
     ),
 )
 def parallelogram_law(a: int, b: int, d: int) -> Worked:
@@ -414,6 +469,11 @@ def parallelogram_law(a: int, b: int, d: int) -> Worked:
         "On a rectangular billiard table, pockets E, F, G and H are at the corners, in order around the table. The "
         "white ball must roll {a} dm to reach E, {b} dm to reach F and {c} dm to reach G, always straight. How many "
         "decimetres must it roll straight to H?",
+        "A swimmer floats in a rectangular pool with lifeguards at all four corners: Kurt, Lily, Milo and Nell, in "
+        "this order along the edge. In a straight line she has {a} m to Kurt, {b} m to Lily and {c} m to Milo. What "
+        "distance, in metres, separates her from Nell?",
+        "The base of a pyramid is a rectangle. Of the edges that run up to the apex, three consecutive ones are, in "
+        "this order, {a}, {b} and {c} long. Find the length of the one that is left.",
     ),
 )
 def fourth_corner_distance(a: int, b: int, c: int) -> Worked:
@@ -449,6 +509,11 @@ def fourth_corner_distance(a: int, b: int, c: int) -> Worked:
         "A sawn tree trunk shows a round dark core and around it pale wood up to the bark, a circle with the same "
         "middle. A straight chalk line from bark to bark, {c} cm long, meets the core in just one point. Divide the "
         "area of pale wood, in square centimetres, by pi. What is the quotient?",
+        "The groove of a vinyl record fills everything between the round label and the outer rim, which have a common "
+        "centre. A straight scratch leads from rim to rim, is {c} mm long and meets the label at exactly one point. "
+        "The grooved part has g * pi square millimetres. What is the value of g?",
+        "All sides of a regular polygon are {c} units long. Subtracting the area of its inscribed circle from that of "
+        "its circumscribed circle leaves w * pi. Which number is w?",
     ),
 )
 def ring_from_chord(c: int) -> Worked:
@@ -488,6 +553,14 @@ def ring_from_chord(c: int) -> Worked:
         "One pair of opposite sides of a four-sided rug runs parallel, the other pair does not. Gold threads are sewn "
         "along both diagonals. A weaver finds {s} square feet in the triangle at one parallel side and {t} in the "
         "triangle at the other. How much floor does the rug cover, in square feet?",
+        "The leather front of a handbag has four corners, and its upper and lower hems are parallel, one being longer. "
+        "Stitches run dead straight between each pair of opposite corners. Together with the upper hem they enclose "
+        "{s} square centimetres of leather, together with the lower hem {t}. What is the size of the front, in square "
+        "centimetres?",
+        "Only two of the four straight sides of a hotel pool are parallel. Float lines, stretched from each corner to "
+        "the one opposite, mark off four zones. The children's zone lies along one of the parallel sides and has {s} "
+        "square yards, the divers' zone along the other has {t}. How many square yards of water does the pool have in "
+        "total?",
     ),
 )
 def trapezoid_by_diagonals(s: int, t: int) -> Worked:
@@ -527,6 +600,13 @@ def trapezoid_by_diagonals(s: int, t: int) -> Worked:
         "A kingdom with three straight frontiers has {s} square leagues. Rebels hold the corner at Ulm as far as a "
         "straight front line. The rebel and the loyal stretch are in the ratio {a} : {b} on one frontier from Ulm and "
         "{c} : {d} on the other frontier from Ulm. What area, in square leagues, is still loyal?",
+        "A glass tabletop of {s} square inches has three straight edges. Hail cracks it along a straight line, and one "
+        "of its corners falls off. On one damaged edge the lost and the remaining lengths are as {a} to {b}, on the "
+        "other damaged edge as {c} to {d}. What area, in square inches, does the rest of the tabletop have?",
+        "A delta kite is a flat triangle of {s} square decimetres, made of nylon at the nose and of silk behind a "
+        "straight seam that runs from the left wing edge to the right one. From the nose backwards, the seam parts the "
+        "left wing edge in the ratio {a} : {b} and the right one in the ratio {c} : {d}. How many square decimetres of "
+        "silk are in the kite?",
     ),
 )
 def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
@@ -565,6 +645,11 @@ def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
         "A picture frame has three inner edges. The two shorter ones, {a} cm and {b} cm, are perpendicular. A thin "
         "round medal lies inside the frame and meets each inner edge in one point. How many centimetres is the centre "
         "of the medal away from its own rim?",
+        "The coordinate axes and the line x/{a} + y/{b} = 1 bound a triangle. Inside it lies a circle to which both "
+        "axes and the line are tangent. What is the x-coordinate of the centre of this circle?",
+        "A corner shelf is screwed to two perpendicular walls, along {a} inches of one and {b} inches of the other, "
+        "and its front edge is straight. Grandma wants to put a round plate flat on it, as big as possible, with "
+        "nothing jutting out. Which radius in inches may the plate have at most?",
     ),
     test_only=True,
 )

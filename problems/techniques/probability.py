@@ -32,6 +32,12 @@ CHANCES = tuple((a, b) for b in range(3, 9) for a in range(1, b) if gcd(a, b) ==
         "fraction in lowest terms.",
         "A goalkeeper saves any penalty with chance {a}/{b}, independently of all earlier ones. On Sunday he faces "
         "{n} penalties. How likely is it that he saves at least one of them? Write a reduced fraction.",
+        "A poet submits a sonnet to {n} magazines at once. Every editor accepts it with probability {a}/{b}, and no "
+        "editor's decision depends on another's. Determine the probability, in lowest terms, that it appears in one or "
+        "more of the magazines.",
+        "On its nightly round a fox sniffs at {n} henhouses. Each of these has been left unbolted with chance {a}/{b}, "
+        "independently of its neighbours. How probable is it that the fox finds any of them unbolted? Reduce the "
+        "fraction.",
     ),
 )
 def at_least_one_success(a: int, b: int, n: int) -> Worked:
@@ -64,6 +70,12 @@ def at_least_one_success(a: int, b: int, n: int) -> Worked:
         "chosen. Find the probability, as a reduced fraction, that she examines a goat and a sheep.",
         "A playlist of {r} slow and {w} fast songs is shuffled, so that each song is played once. What is the chance "
         "that just one of the opening two songs is slow? Write a fraction in lowest terms.",
+        "A graph has {r} vertices on its left and {w} vertices on its right, with an edge between two vertices exactly "
+        "when they are on opposite sides. Two distinct vertices are selected uniformly. Determine, as a fraction in "
+        "lowest terms, the probability that an edge connects them.",
+        "The wind snatches two envelopes out of a postman's bag with {r} airmail envelopes and {w} ordinary ones, all "
+        "pairs being equally probable. How probable is it that the bag has lost an envelope of each class? Reduce the "
+        "fraction.",
     ),
 )
 def one_of_each(r: int, w: int) -> Worked:
@@ -99,6 +111,12 @@ def one_of_each(r: int, w: int) -> Worked:
         "An inn lets a family have two of its free rooms by lot. {r} free rooms face the sea, {w} face the yard. "
         "Compute the conditional probability that both their rooms face the sea, given that one or both do. Write an "
         "irreducible fraction.",
+        "A jeweller's tray contains {r} genuine and {w} fake rings. A burglar grabs two of them blindly, and the "
+        "jeweller finds out that he did not get away with fakes only. Knowing no more than this, how probable is it "
+        "that he got no fake at all? Express it as a fraction in lowest terms.",
+        "Across a river there are {r} stone bridges and {w} wooden bridges. Lots decide which two of them are closed "
+        "for repair. Assuming that the number of closed stone bridges is not zero, determine the probability that "
+        "every wooden bridge stays open, as a reduced fraction.",
     ),
 )
 def given_at_least_one(r: int, w: int) -> Worked:
@@ -139,6 +157,12 @@ def given_at_least_one(r: int, w: int) -> Worked:
         "At an alpine hut {a}% of days are sunny, the remaining {b}% cloudy. A marmot appears on {p}% of sunny days "
         "and on {q}% of cloudy days. Given that the marmot appeared on a randomly picked day, compute the probability "
         "of sun on that day, as a fraction in lowest terms.",
+        "Ruiz writes {a}% of a newspaper's articles and Sato the remaining {b}%. There is a misprint in {p}% of the "
+        "articles by Ruiz and in {q}% of those by Sato. An article selected at random contains a misprint. Determine "
+        "the probability that it is by Ruiz, as a reduced fraction.",
+        "In a shop that hires out violins, {a}% of the stock is antique and {b}% modern. {p}% of the antique and {q}% "
+        "of the modern instruments have a warped neck. Somebody grabs an instrument blindly, and its neck is warped. "
+        "How probable is it, in lowest terms, that the instrument is antique?",
     ),
 )
 def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
@@ -175,6 +199,12 @@ def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
         "Over an observatory any night is clear with chance {a}/{b}, and nights do not influence one another. An "
         "astronomer leaves right after her first clear night. How likely is a stay of exactly {n} nights? Write a "
         "fraction in lowest terms.",
+        "A beekeeper inspects hives one after another. Each hive has mites with probability {a}/{b}, whatever the "
+        "state of the others. Determine the probability that hive number {n} is the earliest in which she discovers "
+        "mites, as a reduced fraction.",
+        "Inside a geode there are crystals with chance {a}/{b}, independently for every geode. A collector splits "
+        "geodes until crystals sparkle in one, then puts down the hammer. How probable is it that he ends up having "
+        "split exactly {n} of them? Express it as a fraction in lowest terms.",
     ),
 )
 def first_success_at(a: int, b: int, n: int) -> Worked:
@@ -214,6 +244,12 @@ def first_success_at(a: int, b: int, n: int) -> Worked:
         "Every borehole is {c} metres deep and strikes water with chance {a}/{b}, independently of the others. New "
         "holes are drilled, one at a time, as long as there is no water. Find the expected number of metres drilled, "
         "successful hole included.",
+        "A founder pours {c} kg of fresh bronze for every bell that she casts. A bell turns out flawless with "
+        "probability {a}/{b}, whatever became of the others, and she repeats the casting until it does. How many "
+        "kilograms does she pour on average, the flawless bell included?",
+        "A salmon leaps at a weir again and again until it is over. Each leap takes it {c} seconds, with no pause "
+        "between leaps, and carries it over with chance {a}/{b}, independently of the rest. Determine the mean "
+        "duration of its leaping in seconds, final leap included.",
     ),
 )
 def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
@@ -247,6 +283,12 @@ def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
         "A festival shows {m} silent films and {w} sound films on a single screen, one by one, in a sequence drawn by "
         "lot. Between two films the loudspeakers must be turned on or off if the next film is of the other type. How "
         "often is this done on average?",
+        "A lattice path takes {m} unit steps to the east and {w} unit steps to the north, all such paths being equally "
+        "probable. What is the expected number of turns, that is, of lattice points where the path alters its "
+        "direction?",
+        "{m} freight wagons and {w} passenger coaches are coupled into one train, and chance alone settles their "
+        "sequence. Hooks between a wagon and a coach are painted orange, all further hooks are left plain. How many "
+        "orange hooks does such a train have on average? (The engine is not counted.)",
     ),
 )
 def expected_changes(m: int, w: int) -> Worked:
@@ -283,6 +325,12 @@ def expected_changes(m: int, w: int) -> Worked:
         "The luggage of a small plane, {r} suitcases and {w} backpacks, comes onto the belt piece by piece in purely "
         "random order. Before it starts, what is the probability that piece number {k} will be a suitcase? Give a "
         "fraction in lowest terms.",
+        "The gondolas of a Ferris wheel bear the numbers from one to {r} + {w}. Chance decides which {r} of them are "
+        "painted red, every selection being equally probable, and the rest become blue. Determine the probability that "
+        "gondola number {k} becomes red, in lowest terms.",
+        "Somebody fills the column of a vending machine blindly with {r} cans of cola and {w} cans of lemonade. It "
+        "releases them from bottom to top. Before the first one is sold, how probable is it that the buyer of can "
+        "number {k} gets cola? Reduce the fraction.",
     ),
 )
 def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
@@ -315,6 +363,11 @@ def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
         "the probability, as a reduced fraction, that the number of open shutters is {k}.",
         "All {n} guests order either soup or salad. Both are equally likely for every guest, and nobody is influenced "
         "by anybody. How likely is it that the cook must prepare exactly {k} soups? Write a fraction in lowest terms.",
+        "A binary word of {n} digits is selected uniformly from all words of that length, leading zeros allowed. "
+        "Determine, in lowest terms, the probability that the digit one occurs in it exactly {k} times.",
+        "{n} moles pass the same fork in a tunnel. Every mole takes the western or the eastern branch with even odds, "
+        "uninfluenced by the other moles. How probable is it that exactly {k} of them take the western branch? Express "
+        "it as a reduced fraction.",
     ),
 )
 def exactly_so_many_heads(n: int, k: int) -> Worked:
@@ -350,6 +403,12 @@ def exactly_so_many_heads(n: int, k: int) -> Worked:
         "Each of {n} children builds a tower of 1 to {s} blocks. Every size has the same chance, and the children act "
         "independently. How likely is it that the tallest tower, or each of them in a tie, has exactly {m} blocks? "
         "Write a fraction in lowest terms.",
+        "{n} cousins travel separately to a reunion. Each arrives on one of the days from 1 to {s} of the month, all "
+        "equally probable, independently, and stays on. The feast starts on the earliest day on which everybody is "
+        "there. Determine the probability that it starts on day {m}, in lowest terms.",
+        "In a sealed auction {n} bidders independently write down a whole amount of ducats between 1 and {s}, both "
+        "included, any amount being as probable as any other. The painting is sold for the top amount written. How "
+        "probable is a price of {m} ducats? Reduce the fraction.",
     ),
 )
 def largest_of_several(s: int, n: int, m: int) -> Worked:
@@ -389,6 +448,12 @@ def largest_of_several(s: int, n: int, m: int) -> Worked:
         "In a mine the day crew and the night crew dig in alternate shifts, the day crew first. A day shift strikes "
         "gold with a chance of one in {a}, a night shift with one in {b}, all independently. How likely is the "
         "earliest gold to be struck by the day crew? Write a fraction in lowest terms.",
+        "Big and small waves roll alternately against a sandcastle, and the next wave is a big one. Any big wave has "
+        "one chance in {a} of flattening it, any small wave one chance in {b}, independently, and they roll on until "
+        "it is flat. Determine the probability, as a reduced fraction, that a big wave flattens it.",
+        "Ivo and Ute share a fishing rod and cast alternately, beginning with Ivo, until there is a pike on the hook. "
+        "Each of his casts has a chance of one in {a} to hook a pike, each of hers a chance of one in {b}, all "
+        "independently. How probable is it that the pike is his? Express it in lowest terms.",
     ),
 )
 def taking_turns(a: int, b: int) -> Worked:
@@ -426,6 +491,12 @@ def taking_turns(a: int, b: int) -> Worked:
         "Every midnight a ghost haunts one room of a castle with {n} rooms, each room with the same chance, whatever "
         "came before. Up to now it has haunted {j} different rooms. How many further midnights does it need on "
         "average until it has haunted two of the other rooms too? Cancel any fraction fully.",
+        "A jukebox on shuffle always selects from the same {n} tracks, uniformly and with repeats. So far a customer "
+        "has heard {j} different tracks from it. Determine the expected count of plays still to come until his "
+        "collection of heard tracks has grown by two, as a reduced fraction or an integer.",
+        "For supper Gwen pulls a random recipe out of a box of {n} recipes, cooks it and puts it back. The box "
+        "contains {j} recipes that she has cooked before, and she has never tried the others. After how many more "
+        "suppers, on average, will she have tried two of those others? Give an integer or a fraction in lowest terms.",
     ),
 )
 def two_new_kinds(n: int, j: int) -> Worked:
@@ -459,6 +530,11 @@ def two_new_kinds(n: int, j: int) -> Worked:
         "soon as he holds a pearl. What is the average number of oysters that he opens?",
         "A folder holds {r} signed and {w} unsigned letters, thoroughly mixed. An archivist numbers them from front "
         "to back, beginning with one. Find the expected value of the lowest number on a signed letter.",
+        "Without a booking, a tourist telephones the hotels of a town in random order, each once at most. {r} of them "
+        "have a room left, {w} are full. She hangs up for good after the earliest call that finds a room. Determine "
+        "the expected number of calls, that one included.",
+        "Of the integers from 1 to {r} + {w}, a random set of {r} is coloured green, all such sets being equally "
+        "probable. What is the expected value of the smallest green integer?",
     ),
 )
 def first_special_position(r: int, w: int) -> Worked:
@@ -494,6 +570,11 @@ def first_special_position(r: int, w: int) -> Worked:
         "A spy sends {k} messages. For every message the cipher key is drawn anew from the same {n} keys, all equally "
         "likely. He is found out if, and only if, he uses a key again. How likely is he to be found out? Write a "
         "fraction in lowest terms.",
+        "A festival lasts {n} days. Each of {k} critics attends on a single day, selected uniformly and without asking "
+        "the others. Determine the probability that there is a day with two or more critics, in lowest terms.",
+        "A word is formed from {k} letters of an alphabet of {n} letters, every letter of the word being selected "
+        "uniformly and independently. How probable is it that the word contains a repeated letter? Express it as a "
+        "reduced fraction.",
     ),
 )
 def some_match(n: int, k: int) -> Worked:
@@ -531,6 +612,12 @@ def some_match(n: int, k: int) -> Worked:
         "There are {k} litres of water in a tank, with room for exactly {m} litres more. Each minute, by a fair "
         "random choice, either a litre flows in or a litre flows out. Find the expected time in minutes until the "
         "tank is full or empty.",
+        "Once an hour the temperature in a greenhouse rises or drops by exactly one degree, with even odds. At present "
+        "it is {k} degrees above the value that sets off the frost alarm and {m} degrees below the value that sets off "
+        "the heat alarm. Determine the mean number of hours until one of the alarms goes off.",
+        "Two fencers are evenly matched, so that every hit is scored by either of them with the same chance, whatever "
+        "came before. Because of a handicap, the bout ends as soon as the older fencer leads by {k} hits or the "
+        "younger one leads by {m} hits. What number of hits does a bout have in expectation?",
     ),
     test_only=True,
 )

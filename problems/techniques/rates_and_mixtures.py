@@ -35,6 +35,11 @@ PERCENTS = ((2, 10), (2, 20), (2, 30), (2, 40), (2, 50), (3, 10), (3, 20), (3, 5
         "Through the north gate alone a full stadium empties in {a} minutes, through the south gate alone in {b} "
         "minutes, each at its own steady rate. After the match only the north gate is open at first. The south gate "
         "opens {d} minutes later, and both stay open. How many minutes after the south gate opened has everybody left?",
+        "A butler polishes all the silver of a palace in {a} hours if nobody helps him. The footman, unaided, does it "
+        "in {b} hours. This morning the butler had already polished for {d} hours when the footman picked up a cloth "
+        "too, and they kept at it until the last spoon shone. For how many hours did both of them polish?",
+        "A quantity is 0 at first and rises evenly by 1/{a} each second. As soon as {d} seconds have passed, it rises "
+        "each second by a further 1/{b} on top of that. How long after this change, in seconds, does it reach 1?",
     ),
 )
 def joined_later(a: int, b: int, d: int) -> Worked:
@@ -74,6 +79,12 @@ def joined_later(a: int, b: int, d: int) -> Worked:
         "Standing still on a down escalator, Rudi is carried from the top to the bottom in {b} seconds. When it is "
         "switched off, he climbs it in {a} seconds. Now it is running downwards, and he climbs its steps from the "
         "bottom at his usual pace. Find the number of seconds until he reaches the top.",
+        "Grandmother covers a bare table with pancakes in {a} minutes while nobody eats. Her grandchildren clear a "
+        "covered table in {b} minutes while nobody bakes. On Sunday the table is bare, she starts baking, they start "
+        "eating at once, and everyone keeps to the usual speed. How many minutes later is the table covered?",
+        "If she had no expenses, Mia's wages would make up the price of a horse in {a} weeks. If she had no wages, the "
+        "price of a horse would meet her expenses for {b} weeks. She owns nothing today, and from now on she earns and "
+        "spends evenly, week in, week out. In how many weeks can she buy the horse?",
     ),
 )
 def filling_against_draining(a: int, b: int) -> Worked:
@@ -112,6 +123,12 @@ def filling_against_draining(a: int, b: int) -> Worked:
         "A mill put {n} looms on a large order of cloth, which would have been complete after {d} weeks. All looms "
         "there weave at one speed. With {k} weeks behind them, {m} further looms were put on the order as well. What "
         "number of weeks lay between this change and the completion?",
+        "The coal in the cellar of a hostel was bought to heat {n} stoves for {d} nights. Once {k} nights are past, "
+        "the warden lights {m} additional stoves every night, each of which burns as much as any other. How many "
+        "nights from this change on can all of them be heated?",
+        "Copying a psalter would have kept {n} monks busy for {d} months. When the monks had written for {k} months, "
+        "{m} novices sat down beside them, just as quick with the pen, and stayed. How many months did the whole group "
+        "write until the last psalm was copied?",
     ),
 )
 def crew_grows(n: int, d: int, k: int, m: int) -> Worked:
@@ -151,6 +168,13 @@ def crew_grows(n: int, d: int, k: int, m: int) -> Worked:
         "A single long row has {s} chairs, and each is to get a programme. Zoe starts at the aisle and lays out {u} "
         "programmes a minute. Her brother starts {h} minutes after her at the window and lays out {v} a minute, "
         "coming towards her. How many programmes has Zoe laid out when every chair has one?",
+        "A telegraph cable {s} miles long is to lie in a straight line between two islands. One ship sets out from the "
+        "western island and lays {u} miles of it a day, towards the east. Another sets out from the eastern island {h} "
+        "days after her and lays {v} miles a day, towards the west. How many miles has the western ship laid when the "
+        "cable is complete?",
+        "Tim and Amy share a noodle {s} mm in length, each with one end of it between the lips. Tim sucks in {u} mm of "
+        "noodle per second. Amy hesitates, begins {h} seconds after Tim and then sucks in {v} mm per second. How many "
+        "millimetres of noodle does Tim get?",
     ),
 )
 def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
@@ -195,6 +219,12 @@ def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
         "From the moment it goes online, a film about cats gets {u} clicks every hour. A film about dogs goes online "
         "{t} hours after the cat film and from then on gets {v} clicks every hour. Which total of clicks do both "
         "films show at the time when their totals are equal?",
+        "Two beanstalks sprout beside a fence, both from height zero, the second one {t} days after the first. Every "
+        "day the first grows by {u} mm, the second by {v} mm. What height in millimetres do they have on being equally "
+        "tall?",
+        "A diver leaves a boat at the surface and sinks {u} cm each second. When {t} seconds have gone by, a lead "
+        "weight is dropped from the boat, and it sinks {v} cm each second. At what depth, in centimetres, does the "
+        "weight get past the diver?",
     ),
 )
 def place_of_catching_up(u: int, v: int, t: int) -> Worked:
@@ -234,6 +264,14 @@ def place_of_catching_up(u: int, v: int, t: int) -> Worked:
         "The walk on top of a round castle wall measures {s} paces. From one tower a sentry goes left at {u} paces a "
         "minute, and at the same time another goes right at {v}. Neither turns back. Each time they come face to face "
         "on the way they exchange the password. How often is it exchanged within {t} minutes?",
+        "A line is painted all the way around an ice rink, {s} feet in total. Mara and Finn push off at one mark on "
+        "it, at once, and skate along the line, Mara clockwise with {u} feet per second and Finn the opposite way with "
+        "{v}. They slap hands every time they come past one another, but not at the push-off. How often do they slap "
+        "hands in {t} seconds?",
+        "Two conveyor belts of a sushi bar, one right above the other, form closed loops that are {s} cm long. The "
+        "upper belt carries a bowl of eel, {u} cm per minute, and the lower belt a bowl of rice, {v} cm per minute in "
+        "the contrary sense. At this moment the eel is exactly above the rice. How many further times is it exactly "
+        "above the rice in the coming {t} minutes?",
     ),
 )
 def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
@@ -272,6 +310,13 @@ def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
         "At an unchanging speed a canal boat slides by an angler on the bank, and from bow to stern this lasts {p} "
         "seconds. Between its bow reaching an aqueduct of {b} feet and its stern clearing the far side of the "
         "aqueduct, {q} seconds go by. Work out the boat's length in feet.",
+        "An even current drives an oil slick, which keeps its shape, down a straight channel. A buoy has oil around it "
+        "for {p} hours. A reserve takes up {b} furlongs of the shore, and for {q} hours there is oil off some part of "
+        "the reserve. What does the slick measure, in furlongs, from its foremost to its hindmost point?",
+        "A line of text crawls from right to left over an advertising board that is {b} inches wide, without ever "
+        "changing its pace. Any given bulb of the board has the text running over it for {p} seconds, from the first "
+        "letter to the last. From the first letter showing at the right edge until the last letter vanishes at the "
+        "left edge, {q} seconds pass. How wide is the line of text, in inches?",
     ),
 )
 def length_from_two_passings(b: int, p: int, q: int) -> Worked:
@@ -309,6 +354,12 @@ def length_from_two_passings(b: int, p: int, q: int) -> Worked:
         "A trader buys silver twice and spends the same sum of money each time. The first time silver is at {u} "
         "crowns an ounce. Taking all her silver together, she has paid {w} crowns an ounce on average. What was the "
         "price of an ounce, in crowns, the second time?",
+        "Two resistors of {w} ohms each are connected in parallel to a battery. They are exchanged for one of {u} ohms "
+        "and an unknown one, also in parallel, and the total current drawn from the battery stays what it was. How "
+        "many ohms has the unknown resistor?",
+        "A car does {u} miles to the gallon from Ayton to Beeford. It comes home along exactly the same route. For "
+        "both journeys together its petrol consumption is one gallon for every {w} miles driven. How many miles to the "
+        "gallon did the car do on its way home?",
     ),
 )
 def speed_for_target_average(u: int, w: int) -> Worked:
@@ -347,6 +398,14 @@ def speed_for_target_average(u: int, w: int) -> Worked:
         "A round stage turns steadily. An actor walks along its edge, always at the same pace on the boards and "
         "faster than the edge moves. Seen from the hall, he makes a full round in {a} seconds with the turning and in "
         "{b} seconds against it. Find the seconds that one turn of the stage lasts.",
+        "Una always climbs the same number of steps per second. On an escalator that runs upwards she gets from the "
+        "ground floor to the gallery in {a} seconds. When it runs downwards instead, at unchanged speed, she still "
+        "gets from the ground floor to the gallery, in {b} seconds. How many seconds does this escalator need to bring "
+        "a suitcase from floor to floor?",
+        "A debt bears no interest. If Rosa and her uncle each pay off their fixed monthly sum, it is gone after {a} "
+        "months. If Rosa pays off hers, but the uncle borrows his every month, which increases the debt, it is gone "
+        "after {b} months. After how many months is it gone if the uncle pays off his sum every month and Rosa does "
+        "nothing?",
     ),
 )
 def drifting_time(a: int, b: int) -> Worked:
@@ -384,6 +443,10 @@ def drifting_time(a: int, b: int) -> Worked:
         "Forest covers {p}% of the {v} acres that a countess owns. She buys open fields without any forest from her "
         "neighbours. In the end {q}% of her land is forest, though no tree was felled or planted. What is the area of "
         "the fields in acres?",
+        "A convent library owns {v} volumes, {p}% of which are in Latin. A bequest adds volumes to it, none of them in "
+        "Latin, and Latin now accounts for {q}% of the library. How many volumes came with the bequest?",
+        "Of the {v} characters in a string, {p}% are digits. Nothing but letters is appended to the string until "
+        "exactly {q}% of its characters are digits. How many letters are appended?",
     ),
 )
 def thinning_out(v: int, p: int, q: int) -> Worked:
@@ -420,6 +483,11 @@ def thinning_out(v: int, p: int, q: int) -> Worked:
         "keep up the higher speed until its average speed since the beginning is {q} km/h?",
         "In a crate lie {v} small eggs of {r} grams apiece. A packer puts large eggs of {p} grams apiece on top of "
         "them. Now the mean weight of an egg in the crate is {q} grams. Find the number of large eggs.",
+        "A hotel has {v} rooms, for which it charges {r} crowns a night each, and some suites, for which it charges "
+        "{p} crowns a night each. On a night when every room and every suite was let to a single guest, these guests "
+        "paid {q} crowns each on average. How many suites has the hotel?",
+        "In a list of numbers, {v} entries are equal to {r}, and each of the remaining entries is equal to {p}. The "
+        "arithmetic mean of all the entries is {q}. Determine how many entries are equal to {p}.",
     ),
 )
 def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
@@ -463,6 +531,12 @@ def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
         "A regiment starts out with {v} founders. Each winter {k} of its members go home, founders and later members "
         "exactly in proportion to their numbers. Then {k} new members take their places. What number of founders "
         "still serve when {n} winters are over?",
+        "A pot is full to the brim with {v} ml of black tea. {n} guests come by, one after another. Each guest drinks "
+        "{k} ml out of the pot, whereupon the host makes up the loss with hot milk and mixes everything thoroughly. "
+        "How many millilitres of tea does the pot contain in the end?",
+        "The jar of a bakery contains {v} grams of old sourdough. On each baking day the baker kneads the contents of "
+        "the jar well, takes {k} grams for the bread, and gives the jar just as many grams of new dough. How many "
+        "grams of the old sourdough does the jar contain after {n} baking days?",
     ),
 )
 def repeated_replacement(v: int, k: int, n: int) -> Worked:
@@ -501,6 +575,12 @@ def repeated_replacement(v: int, k: int, n: int) -> Worked:
         "An editor gets the draft of a yearbook. It has {m} pages, and {w} percent of the pages are adverts. She "
         "throws out advert pages and nothing besides, until adverts make up {z} percent of the yearbook. To what "
         "number of pages has the yearbook shrunk?",
+        "Bots are behind {w}% of the {m} accounts in a chat group. The moderator bans bots, one at a time, and no real "
+        "person's account. He stops when exactly {z}% of the remaining accounts are bots. How many accounts does the "
+        "group have at that point?",
+        "Dripping wet, a bath sponge weighs {m} grams, and {w}% of this weight is water. Someone wrings it, which "
+        "presses out water alone. At last {z}% of what the sponge weighs is water. How heavy is the wrung sponge, in "
+        "grams?",
     ),
 )
 def drying_out(m: int, w: int, z: int) -> Worked:
@@ -542,6 +622,10 @@ def drying_out(m: int, w: int, z: int) -> Worked:
         "Lena swims {v} metres in her first week of training. In every further week she swims the distance of the "
         "previous week and {p}% of that distance on top. Which distance in metres does she swim in the week that "
         "comes {n} weeks after the first?",
+        "At an auction of a painting the opening bid is {v} florins. After it {n} more bids are made, each of them "
+        "{p}% above the preceding bid. For how many florins is the painting sold to the final bidder?",
+        "Let f(x) be the number that exceeds x by {p}% of x. Put {v} into f, put the outcome into f again, and go on "
+        "like this until f has been used {n} times altogether. Which number comes out last?",
     ),
 )
 def compound_growth(v: int, p: int, n: int) -> Worked:
@@ -588,6 +672,13 @@ def compound_growth(v: int, p: int, n: int) -> Worked:
         "Aphids sit on a rose bed, and equally many new ones fly in every day. All ladybirds have the same appetite. "
         "With {a} ladybirds on the bed, the last aphid would be eaten at the end of {p} days, with {b} ladybirds at "
         "the end of {q} days. Find the number of ladybirds for which this would last {t} days.",
+        "An inn has debts that bear no interest, and a fixed sum of fresh debts is added every month. The landlord's "
+        "cousins are willing to pay, each of them an equal sum a month. If {a} cousins pay, all debts are cleared "
+        "after {p} months; if {b} cousins pay, after {q} months. How many cousins must pay so that all debts are "
+        "cleared after {t} months?",
+        "Smoke fills a theatre, and a broken machine lets in still more of it without variation. Fans of one make are "
+        "available, each of which sucks out a constant volume. {a} fans would rid the theatre of smoke in {p} minutes, "
+        "and {b} fans would need {q} minutes. What number of fans rids it of smoke in {t} minutes?",
     ),
     test_only=True,
 )
@@ -633,6 +724,14 @@ def stock_that_grows(a: int, p: int, b: int, q: int, t: int) -> Worked:
         "Two kings travel on one road, each towards the other. At dawn {d} leagues lie between their coaches, which "
         "make {u} and {v} leagues an hour. From dawn a herald rides from coach to coach and back with letters, {w} "
         "leagues an hour, and stops once the coaches stand face to face. Find the leagues of his whole ride.",
+        "On a cliff a climber is {d} metres straight below a rescuer. The climber comes up by {u} metres a minute "
+        "while the rescuer is lowered by {v} metres a minute. Until the two are level, a lizard scurries up and down "
+        "the rock from one to the other at {w} metres a minute, never resting. How many metres does the lizard scurry "
+        "in all?",
+        "Two rows of dancers face each other across {d} paces of ballroom floor. When the music begins, the rows "
+        "advance, one by {u} and the other by {v} paces a minute, until they stand nose to nose. During all that time "
+        "a page hurries from row to row with flowers, there and back without a stop, covering {w} paces a minute. What "
+        "distance in paces does the page cover?",
     ),
     test_only=True,
 )

@@ -42,6 +42,12 @@ def pyramid(n: int) -> int:
         "the whole toll in pennies?",
         "In a district there is exactly one school of every size from {a} pupils to {b} pupils. On sports day a "
         "school takes part only if it can be split into teams of {k} with nobody left over. How many pupils take part?",
+        "For a fair, a florist ties a single bunch of each size, from {a} roses up to {b} roses. A mother takes away "
+        "every bunch whose roses she can deal out equally to her {k} daughters with none to spare. How many roses does "
+        "she take away?",
+        "The parcel lift of a skyscraper halts only on floors whose number is a whole number times {k}. Wherever it "
+        "halts, it delivers exactly as many parcels as the number of the floor. It rides from floor {a} up to floor "
+        "{b}. How many parcels does it deliver on this ride?",
     ),
 )
 def sum_of_multiples(k: int, a: int, b: int) -> Worked:
@@ -78,6 +84,11 @@ def sum_of_multiples(k: int, a: int, b: int) -> Worked:
         "{p} grams and {v} mm under a load of {q} grams. How long is it under {r} grams, in millimetres?",
         "All wagons of a railway weigh equally much. The same locomotive with {p} wagons weighs {u} tons, and with "
         "{q} wagons {v} tons. Find the weight in tons of this locomotive together with {r} wagons.",
+        "A foreign thermometer has an even scale of its own. At {p} degrees Celsius it shows {u}, and at {q} degrees "
+        "Celsius it shows {v}. What does it show at {r} degrees Celsius?",
+        "A rocket rises without changing its speed for as long as it is observed. The stopwatch says {p} s when the "
+        "rocket is {u} km up, and it says {q} s when the rocket is {v} km up. How many km up is the rocket when the "
+        "stopwatch says {r} s?",
     ),
 )
 def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
@@ -111,6 +122,12 @@ def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
         "points are simply added?",
         "Autumn comes to an old maple. On day one it sheds {a} leaves, and then day after day {r} times the number of "
         "leaves shed on the previous day. How many leaves has it shed altogether when day {n} is over?",
+        "In round one of a chain letter, Eva writes to {a} friends. In every further round, everyone who was written "
+        "to in the round before writes to {r} people who have never been written to. Eva herself is never written to. "
+        "How many people have been written to when {n} rounds are complete?",
+        "There are {n} jars in a pharmacy. The smallest holds {a} ml, and any other jar holds {r} times as much as the "
+        "jar that comes next below it in size. All of them are filled to the brim and emptied into a dry barrel. How "
+        "many ml are in the barrel?",
     ),
 )
 def geometric_total(a: int, r: int, n: int) -> Worked:
@@ -143,6 +160,12 @@ def geometric_total(a: int, r: int, n: int) -> Worked:
         "An oil well that never runs dry yields {a} barrels in its opening year and, in every year after that, "
         "{p}/{q} of the previous year's yield. Its total output so far never reaches a certain number of barrels, yet "
         "comes as close to that number as you like. Which number is meant?",
+        "A hen is {a} yards in front of a fox. While the fox runs to where the hen was, she flees straight on by "
+        "{p}/{q} of that distance. While he runs this new stretch, she flees by the same fraction of it, and so on for "
+        "ever. Taking all the stretches of the fox together, how many yards does he run?",
+        "A glassworks turns {a} tonnes of fresh glass into bottles and sells them. Of all glass sold at a time, "
+        "{p}/{q} is returned, melted without loss and sold as bottles once more, and this cycle has no end. To how "
+        "many tonnes do all these sales amount?",
     ),
 )
 def endless_sum(a: int, p: int, q: int) -> Worked:
@@ -178,6 +201,12 @@ def endless_sum(a: int, p: int, q: int) -> Worked:
         "A merchant visits the towns number {a} to {b} in order, skipping none, and trades all his salt in each. For "
         "every k sacks of his, town number k gives him k + 1 sacks in return, and fractions at the same rate. He "
         "starts with {v} sacks. With how many does he leave the last town?",
+        "In a clockwork, pairs of cogwheels hand the motion on from shaft to shaft. In pair number k the driving wheel "
+        "has k + 1 teeth and the driven wheel has k teeth. The motion goes through the pairs {a} to {b}, one after the "
+        "other, and the shaft before pair {a} turns {v} times an hour. How often does the shaft behind pair {b} turn "
+        "in an hour?",
+        "A sequence satisfies k * x(k + 1) = (k + 1) * x(k) for all positive integers k. Moreover, x({a}) = {v}. What "
+        "is x({b} + 1)?",
     ),
 )
 def telescoping_product(v: int, a: int, b: int) -> Worked:
@@ -211,6 +240,11 @@ def telescoping_product(v: int, a: int, b: int) -> Worked:
         "of hour {a} and the end of hour {b}?",
         "On shelf number s of a cellar there are {n} / (s * s + s) kg of nuts. Mice empty the shelves from number {a} "
         "up to and including number {b}. What weight of nuts, in kg, do they eat?",
+        "In a chart, bar number x is a rectangle {n}/x cm high and 1/(x + 1) cm wide. No two bars overlap. Those from "
+        "number {a} to number {b} inclusive are shaded. How many square centimetres are shaded?",
+        "Knock number k on an enchanted cask makes {n} / (k(k + 1)) ml of mead flow out. A dwarf misses the first few "
+        "knocks, but he catches all the mead of knock {a}, of knock {b}, and of every knock in between. How many ml "
+        "does he catch?",
     ),
 )
 def telescoping_sum(n: int, a: int, b: int) -> Worked:
@@ -243,6 +277,11 @@ def telescoping_sum(n: int, a: int, b: int) -> Worked:
         "Regiments march past a queen, every one in a full block with as many ranks as there are soldiers in a rank. "
         "The first regiment has {a} ranks, each regiment after it one rank more than the regiment ahead, and the last "
         "has {n} ranks. Find the number of marching soldiers.",
+        "In week k of her job Tilda works k hours and is paid k crowns per hour. How many crowns is she paid for the "
+        "weeks from week {a} to week {n} inclusive?",
+        "On a light horizontal bar, a weight of k grams hangs k cm to the right of the pivot for every whole number k "
+        "from {a} to {n}. The turning effect of a weight is its grams times its centimetres. How large is the turning "
+        "effect of all these weights together?",
     ),
 )
 def squares_from_to(a: int, n: int) -> Worked:
@@ -274,6 +313,11 @@ def squares_from_to(a: int, n: int) -> Worked:
         "The menu of a restaurant offers k soups, k main dishes and k desserts in week k. For each of the weeks {a} "
         "to {n}, a critic writes down every possible meal of one soup, one main dish and one dessert. How many meals "
         "does he write down in total?",
+        "In test k of a laboratory, exactly k bulbs of k watts apiece glow for k hours. The tests {a} to {n} are "
+        "carried out, the first and the last of these included. How many watt-hours do all the bulbs consume?",
+        "On evening k of a festival there are k choirs with k singers each, and every choir sings k songs. A duke "
+        "rewards each singer with one coin for each song that this singer has sung. How many coins does he hand out "
+        "from evening {a} to evening {n} inclusive?",
     ),
 )
 def cubes_from_to(a: int, n: int) -> Worked:
@@ -312,6 +356,12 @@ def cubes_from_to(a: int, n: int) -> Worked:
         "Jon owed a library {x} cents. Whenever he ignored a reminder, his debt was multiplied by {p}, and a fee of "
         "{q} cents was then charged on top of it. He ignored {n} reminders and paid nothing. Find his debt after "
         "that, in cents.",
+        "The beard of a wizard is {x} inches long and never trimmed. At every full moon it first grows to {p} times "
+        "its length, and a tonic then makes it grow {q} inches more. What length in inches does the beard have after "
+        "{n} full moons?",
+        "An orchard's opening harvest came to {x} crates. In each later year the harvest was {q} crates more than {p} "
+        "times the harvest of the previous year. How many crates did the orchard yield {n} years after the opening "
+        "harvest?",
     ),
 )
 def multiply_and_add(x: int, p: int, q: int, n: int) -> Worked:
@@ -348,6 +398,12 @@ def multiply_and_add(x: int, p: int, q: int, n: int) -> Worked:
         "A singing contest goes through {n} rounds. In every round the jury sends half of the remaining singers home, "
         "and right afterwards {k} of the others withdraw. After the last round {r} singers are left. How many entered "
         "the contest?",
+        "A draper serves {n} customers, one at a time. For each he cuts half of the silk off his roll, and then "
+        "another {k} yards as a present. When the last of them has been served, there are {r} yards on the roll. How "
+        "many yards were on it when the draper began to serve?",
+        "Nora plays cards. In each of her {n} turns she lays half of the cards in her hand on the table, and directly "
+        "after that {k} of those still in her hand. She never picks any up, and when her turns are over she holds {r} "
+        "cards. With how many cards in her hand did she begin?",
     ),
 )
 def undo_the_halving(r: int, k: int, n: int) -> Worked:
@@ -388,6 +444,12 @@ def undo_the_halving(r: int, k: int, n: int) -> Worked:
         "Lamps stand along a straight pier. From the shore it is {a} yards to the first lamp, {b} to the second and "
         "{c} to the third. Going outwards, every gap between neighbouring lamps exceeds the previous gap between "
         "lamps by one constant length. How many yards is lamp number {n} from the shore?",
+        "A crazy clock strikes {a} times in hour 1, {b} times in hour 2 and {c} times in hour 3. Each hour it strikes "
+        "more often than in the hour before, and this surplus always increases by one constant number. How often does "
+        "it strike in hour {n}?",
+        "Picture frames come in sizes 1, 2, 3 and upwards. Size 1 costs {a} florins, size 2 costs {b} florins and size "
+        "3 costs {c} florins. The surcharge for choosing the next larger size instead is a constant sum higher at each "
+        "size than at the size below. How many florins does size {n} cost?",
     ),
 )
 def second_differences(a: int, b: int, c: int, n: int) -> Worked:
@@ -422,6 +484,12 @@ def second_differences(a: int, b: int, c: int, n: int) -> Worked:
         "A paper snowflake has one bead at its heart and {k} equal arms. On every arm there are {n} rows of beads. "
         "The innermost row of an arm is a single bead, and each row has one bead more than the row before it. Count "
         "the beads of the snowflake.",
+        "In a study there are {k} bookcases with {n} shelves each. The top shelf of a bookcase holds just one book, "
+        "and any shelf below it holds one book more than the shelf above. A last book lies open on the desk. How many "
+        "books does the study contain?",
+        "At midnight only Anna knows a secret. In the hour after midnight {k} others learn it, and in every further "
+        "hour the number of those who newly learn it is greater by {k} than in the previous hour. Nobody forgets it. "
+        "How many people, including Anna, know the secret {n} hours after midnight?",
     ),
 )
 def rings_around_a_centre(k: int, n: int) -> Worked:
@@ -459,6 +527,12 @@ def rings_around_a_centre(k: int, n: int) -> Worked:
         "A cable car carries a single tourist on trip one, two on trip two, three on trip three, always one more, as "
         "long as enough tourists are waiting. Only {s} tourists come, all before trip one. The final trip is not "
         "full. How many tourists ride on it?",
+        "A pointed shawl starts with a row of one stitch, and each new row is one stitch longer than the row before. "
+        "The wool is used up after {s} stitches in all, and the row on the needles is not complete. How many stitches "
+        "does that incomplete row have?",
+        "Guests come to an empty hall, and each newcomer shakes hands once with everybody already there before anyone "
+        "else comes in. By now there have been {s} handshakes, and the latest newcomer still has some hands to shake. "
+        "How many hands has this newcomer shaken?",
     ),
 )
 def beyond_triangular(s: int) -> Worked:
@@ -491,6 +565,11 @@ def beyond_triangular(s: int) -> Worked:
         "number {m} last?",
         "A printer asks {a}x^2 + {b}x cents for an order of x posters. Ron has ordered {m} posters. By how many cents "
         "would his bill have been lower if he had ordered one poster less?",
+        "Counted from the clasp, the first j pearls of a necklace weigh {a}j^2 + {b}j milligrams, whichever j one "
+        "takes. What does pearl number {m} weigh, in milligrams?",
+        "Round hedges grow one inside the other and are numbered from the innermost outwards. For every h, the whole "
+        "area inside hedge h is {a}h^2 + {b}h square metres. How many square metres lie between hedge {m} and its "
+        "inner neighbour?",
     ),
 )
 def term_from_totals(a: int, b: int, m: int) -> Worked:
@@ -528,6 +607,13 @@ def term_from_totals(a: int, b: int, m: int) -> Worked:
         "Town number j of a republic has {k}j streets with {k}j voters each, and there are {n} towns, numbered "
         "upwards from one. Everyone in town {n} votes Yes, everyone in the town with the next lower number votes No, "
         "and so on alternately down to the lowest. Yes wins. How large is its majority over No?",
+        "An archery target shows {n} circles with one midpoint. The radius of the smallest is {k} cm, and the radius "
+        "of any other circle is {k} cm longer than that of the circle next inside it. Going inwards from the largest "
+        "circle, the zones are coloured red, blue, red, blue and so on, down to the disc in the smallest circle. The "
+        "red area is pi times how many square centimetres?",
+        "Crates numbered 1 to {n} wait beside a balance, and crate j weighs {k}j * {k}j grams. The heaviest is set on "
+        "the left pan, the second heaviest on the right pan, the third heaviest on the left pan, and so forth until "
+        "all crates are on the balance. By how many grams does the left pan outweigh the right one?",
     ),
     test_only=True,
 )

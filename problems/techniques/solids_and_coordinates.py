@@ -36,6 +36,11 @@ RIGHT = tuple(t for t in product(range(5, 41), range(9, 64), range(13, 70)) if t
         "is exactly as large as all three taken together. How many rods does one side of it measure?",
         "A window is {c} m above a point in the flat street. A hook in the street is {a} m south and {b} m west of "
         "this point. A taut wire joins hook and window. Give the length of the wire in metres.",
+        "In every second of its flight, a drone gets {a} metres further to the east, {b} metres further to the north "
+        "and {c} metres higher. At what speed along its straight course does it fly, in metres a second?",
+        "A program treats each colour as a point in space whose coordinates are its values for red, green and blue. "
+        "The contrast between two colours is defined as the length of the line segment between their points. Two "
+        "colours differ by {a} in red, by {b} in green and by {c} in blue. How large is their contrast?",
     ),
 )
 def space_diagonal(a: int, b: int, c: int) -> Worked:
@@ -71,6 +76,12 @@ def space_diagonal(a: int, b: int, c: int) -> Worked:
         "that?",
         "Equal dice are packed without gaps into a full cuboid. Looking at it from above one counts {p} dice, looking "
         "from the front {q} and looking from the right {r}. How many dice does the pack consist of?",
+        "A menu lists starters, mains and desserts. There are {p} possible choices of a starter with a main, {q} "
+        "possible choices of a main with a dessert, and {r} possible choices of a dessert with a starter. How many "
+        "possible choices are there of a starter with a main and a dessert?",
+        "A block of halva is a cuboid. A knife can be drawn straight through it parallel to its sides in three "
+        "directions, and depending on the direction the slice it lays open has {p}, {q} or {r} square millimetres. "
+        "Find the volume of the halva in cubic millimetres.",
     ),
 )
 def volume_from_faces(p: int, q: int, r: int) -> Worked:
@@ -104,6 +115,12 @@ def volume_from_faces(p: int, q: int, r: int) -> Worked:
         "A market booth is a cuboid. Poles stand or lie along every edge, {t} metres of pole altogether. A taut rope "
         "of {d} metres joins a ground corner to the top corner diagonally across. Canvas covers roof, ground and the "
         "four sides. What is the area of the canvas, in square metres?",
+        "An office tower has six rectangular faces, counting its floor slab and its roof. Somebody adds up the lengths "
+        "of all twelve lines along which two of these faces meet, and gets {t} metres. The longest straight line of "
+        "sight through the empty tower is {d} metres. What do the six faces measure together, in square metres?",
+        "Brass beading covers every edge of a rectangular chest exactly once and is {t} inches long altogether. Two "
+        "corners of the chest that are as far apart as possible have a distance of {d} inches. The chest is varnished "
+        "on the outside, lid and bottom included. How many square inches are varnished?",
     ),
 )
 def surface_from_edges_and_diagonal(t: int, d: int) -> Worked:
@@ -138,6 +155,12 @@ def surface_from_edges_and_diagonal(t: int, d: int) -> Worked:
         "A puzzle is a solid cuboid of cubic pieces, {a} pieces long, {b} wide and {c} high. Wherever a side of a "
         "piece shows on the outside, top and underside included, it bears a sticker. Find the number of pieces that "
         "bear a single sticker.",
+        "A brick is modelled as a solid cuboid of {a} x {b} x {c} voxels. A program draws each face of a voxel that is "
+        "not shared with another voxel. Of how many voxels does it draw one face exactly?",
+        "Drones hover in a full rectangular grid, {a} from front to back, {b} from left to right and {c} from the "
+        "lowest to the highest level. The camera of a drone can turn forwards, backwards, left, right, up and down, "
+        "and its view is blocked in a direction if another drone hovers that way on the same grid line. How many "
+        "drones have an unblocked view in exactly one of these directions?",
     ),
 )
 def one_painted_face(a: int, b: int, c: int) -> Worked:
@@ -176,6 +199,12 @@ def one_painted_face(a: int, b: int, c: int) -> Worked:
         "A young shark and its mother agree in all proportions. The skin of the young one measures {s} square feet, "
         "the skin of the mother {t}. Diving right under in a full pool, the young one pushes {v} gallons over the "
         "edge. How many gallons does the mother push over it?",
+        "A toymaker sews teddies after one pattern on two scales. A little teddy is covered with {s} square palms of "
+        "plush, a huge one with {t} square palms, and all of them are stuffed with wool to the same density. Stuffing "
+        "the little teddy takes {v} handfuls of wool. How many handfuls does the huge one take?",
+        "Two church towers carry onion domes of one form, the second dome on a grander scale. Gilding took {s} sheets "
+        "of gold leaf for the first dome and {t} sheets for the second, without overlap. The space under the first "
+        "dome is {v} cubic metres. How many cubic metres is the space under the second?",
     ),
 )
 def volume_from_surfaces(s: int, t: int, v: int) -> Worked:
@@ -213,6 +242,11 @@ def volume_from_surfaces(s: int, t: int, v: int) -> Worked:
         "{m}/{n} as long as before. How many grams of chocolate are gone?",
         "A sculptor needs {v} litres of plaster to cast a solid lion. Instead he casts a true copy of it in which all "
         "lengths are {m}/{n} of the original ones. How many litres of plaster does he save?",
+        "The stone of a plum is shaped exactly like the whole plum, only {m}/{n} as long. Together with its stone the "
+        "plum takes up {v} cubic millimetres. Everything around the stone counts as flesh. How many cubic millimetres "
+        "of flesh does the plum have?",
+        "Grain is heaped up in a barn as a cone of {v} bushels. Carts carry grain off until the heap is again a cone, "
+        "just as steep, but only {m}/{n} as high as before. How many bushels did the carts carry off?",
     ),
 )
 def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
@@ -248,6 +282,12 @@ def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
         "A straw bale, {a} by {b} by {c} feet, hangs free in the air and is lit at a corner. Fire creeps over its "
         "outside only, one foot a minute in every direction. After how many minutes does the fire arrive at the "
         "corner that is straight across through the middle of the bale?",
+        "From the hook of a crane dangles a container, {a} by {b} by {c} yards. A gecko sits at one corner of it, and "
+        "its nest is at the corner most distant from there. The gecko can run on every side, the underside too, but "
+        "cannot get inside. How many yards does its quickest route to the nest measure?",
+        "A copper track may run on any of the six faces of a ceramic cuboid, {a} mm by {b} mm by {c} mm, but not "
+        "through the ceramic. It is to connect a terminal at one vertex with a terminal at the vertex farthest from it "
+        "in space. What is the minimum length of the track in mm?",
     ),
 )
 def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
@@ -286,6 +326,12 @@ def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
         "the piece to the other?",
         "In a spaceship {n} drops of water float about as exact spheres of {r} mm radius. A straight round syringe, "
         "{w} mm in inner radius, sucks them all in, and no air. What length of the syringe do they take up, in mm?",
+        "A dairy squeezes {n} balls of mozzarella, all {r} cm in radius, into a tin with a level bottom and an upright "
+        "round wall, {w} cm in inner radius. The cheese keeps its volume, leaves no gaps and is smoothed level. How "
+        "many centimetres thick is the layer of cheese?",
+        "In an upright sealed test tube, {w} mm in radius inside, {n} spherical gas bubbles of radius {r} mm float up "
+        "to the level stopper. There they merge into one pocket of gas that spans the whole bore and has the same "
+        "volume as all the bubbles together. How tall is this pocket, in mm?",
     ),
 )
 def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
@@ -321,6 +367,13 @@ def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
         "Cubic modules of a satellite, {a} m, {b} m and {c} m wide, are docked in a straight row in this order. Where "
         "two of them meet, the whole side of the smaller module rests against the larger one. What area of foil, in "
         "square metres, wraps all that is left open to space?",
+        "A trophy consists of three brass cubes, soldered on top of one another, with edges of {a} mm, {b} mm and {c} "
+        "mm from the foot upwards. The underside of each cube rests completely on the cube beneath it. The whole "
+        "trophy is plated with chrome, its foot from below as well. How many square millimetres of chrome plating does "
+        "it have?",
+        "Three salt crystals, perfect cubes with edges of {a}, {b} and {c} units, have grown together. One face of the "
+        "middle-sized cube is entirely attached to the largest cube, and its opposite face bears the smallest cube, "
+        "which is attached to it with an entire face. How many square units of the crystals remain exposed?",
     ),
 )
 def tower_of_cubes(a: int, b: int, c: int) -> Worked:
@@ -361,6 +414,12 @@ def tower_of_cubes(a: int, b: int, c: int) -> Worked:
         "A dig has four posts. One is at the camp. Measured from the camp, the next is {a} yards east and {b} north, "
         "the third {c} east and {d} north, the last {e} east and {f} north. A cord runs straight from post to post in "
         "this order and returns to the camp. How many square yards does it surround?",
+        "A sailmaker marks his canvas with nails at (0, 0), ({a}, {b}), ({c}, {d}) and ({e}, {f}), measured in feet "
+        "from two edges of the floor. He cuts straight from each nail to the next in the order given, and from the "
+        "last nail to the first. How many square feet has the sail that he cuts out?",
+        "A laser beam draws a closed figure on a wall. It starts at the origin of the wall's coordinates, moves on "
+        "straight lines to ({a}, {b}), next to ({c}, {d}), next to ({e}, {f}), and finally to where it started. One "
+        "unit is a decimetre. Find the size of the figure in square decimetres.",
     ),
 )
 def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
@@ -397,6 +456,13 @@ def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "Two ships are anchored {p} and {q} sea miles off a straight shore, and {d} sea miles apart as measured along "
         "it. A launch leaves one ship, sets a passenger ashore at a place of the captain's choice, and joins the "
         "other ship. What is the length of the shortest course, in sea miles?",
+        "A buffet takes up the whole of a long wall in a ballroom. A waiter stands {p} paces from this wall and his "
+        "guest sits {q} paces from it, and in the direction of the wall {d} paces separate them. The waiter fetches "
+        "something from the buffet, at any place he likes, and brings it to the guest. What is the least number of "
+        "paces he can do it in?",
+        "Over a level seabed a submarine sends out a sound {p} fathoms above the bottom. A microphone hangs {q} "
+        "fathoms above the bottom, {d} fathoms away in the horizontal. How many fathoms has the echo from the seabed "
+        "travelled, from the submarine onwards, on arriving at the microphone?",
     ),
 )
 def reflected_path(p: int, q: int, d: int) -> Worked:
@@ -432,6 +498,11 @@ def reflected_path(p: int, q: int, d: int) -> Worked:
         "feet. What length of rope, in feet, lets the goat just get to the hedge?",
         "A geologist's map, drawn in miles, has a straight fault {a}x + {b}y = {c}. A tremor begins at ({p}, {q}) and "
         "spreads in all directions by one mile a second. How many seconds later does it first hit the fault?",
+        "Two parallel lines bound a strip of the plane. One of them is given by {a}x + {b}y = {c}, and the other "
+        "contains ({p}, {q}). What is the width of the strip?",
+        "On a garden plan, whose unit is one pace, the edge of a long straight terrace follows {a}x + {b}y = {c}. A "
+        "sprinkler at ({p}, {q}) waters a full disc. How many paces is the radius of the disc if its rim just grazes "
+        "the edge of the terrace?",
     ),
 )
 def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
@@ -466,6 +537,11 @@ def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
         "City streets run north and east, always a block apart. A straight tunnel joins the crossing {a} blocks east "
         "of the town hall crossing to the crossing {b} blocks north of it. Of the crossings further east and also "
         "further north than the town hall, how many are on its side of the tunnel, not right over it?",
+        "For each positive integer k below {a}, count the positive integers below {b}k/{a}. Add up all these counts. "
+        "What is the result?",
+        "The holes of a pegboard form a square pattern, one inch from each hole to the next. An elastic is stretched "
+        "around three pegs: one in the bottom left hole, one {a} inches to the right of that hole and one {b} inches "
+        "straight above that hole. How many holes does the elastic surround without touching or covering them?",
     ),
 )
 def lattice_points_in_triangle(a: int, b: int) -> Worked:
@@ -505,6 +581,12 @@ def lattice_points_in_triangle(a: int, b: int) -> Worked:
         "Seen from its master, a trained dog always keeps the same distance and the same compass direction. When the "
         "master stood at ({c}, {d}), the dog stood at ({a}, {b}). By now the master has gone to ({e}, {f}). Multiply "
         "the two present coordinates of the dog. Which number results?",
+        "The vectors ({c}, {d}) and (x, y) have the same sum as the vectors ({a}, {b}) and ({e}, {f}). Find the value "
+        "of xy.",
+        "One basket contains {a} red and {b} green apples, another basket {e} red and {f} green apples. All these "
+        "apples are repacked into a crate and a sack. The crate receives {c} red and {d} green apples, and the sack "
+        "receives all the others. What is the number of red apples in the sack times the number of green apples in the "
+        "sack?",
     ),
 )
 def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
@@ -544,6 +626,13 @@ def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "A tinsmith bends a flat piece of metal into a pointed candle snuffer, and its two straight edges just meet. "
         "The round mouth has a radius of {r} mm, and every point of the mouth is {s} mm from the tip. What angle, in "
         "degrees, did the edges form in the flat piece, measured across the metal?",
+        "A warm flat wafer, shaped like a slice of pizza, is curled into an ice cream cornet until its two straight "
+        "sides exactly meet. The opening of the cornet is {r} cm in radius, and straight down its outside it is {s} cm "
+        "from the opening to the point. How many degrees did the slice span at its point?",
+        "A mountainous island rises evenly to a sharp summit from a coast that is a perfect circle, {r} miles in "
+        "radius. Every direct path up the mountainside from the coast to the summit is {s} miles long. A cartographer "
+        "makes a true model of the mountainside, slits it along one of these paths and flattens it without distortion. "
+        "How many degrees does the flat sheet span at the summit?",
     ),
     test_only=True,
 )

@@ -46,7 +46,7 @@ from kace.words import counted
 @click.option(
     "--split",
     default="test",
-    help="train, validation or test; techniques has a retest too.",
+    help="train, validation or test; techniques also has retest and third.",
 )
 @click.option(
     "--seeds",
