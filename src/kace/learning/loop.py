@@ -240,26 +240,30 @@ async def new_cards(
         cards += found
     if study.settings.evidence == "posterior":
         _, cards = unite_tiers(study.tree, cards)
-    admitted: list[Card] = []
+    works = []
     for number, some in enumerate(split(cards, CARDS_AT_ONCE)):
-        admit_step = StepName(
-            "add", "admit", epoch, f"{place} {domain}", number
-        )
-        shown = tuple(some)
-        if study.settings.examples and shown:
-            # Before the ruling: the solver reads the demonstrations, so they must be
-            # right.
-            step = admit_step._replace(what="illustrate")
-            screen = partial(check_anywhere, study=study)
-            shown = (await demonstrations(shown, step, screen, study)).cards
-        if shown:
-            judge = partial(admit, shown, domain, study.tree.domains)
-            screen = partial(check_anywhere, study=study)
-            rulings = await study.teacher_step(
-                admit_step, Rulings, judge, screen
-            )
-            admitted += rulings.admitted
+        step = StepName("add", "admit", epoch, f"{place} {domain}", number)
+        works.append(admitted_cards(tuple(some), step, domain, study))
+    admitted: list[Card] = []
+    for found in await gather_all(works):
+        admitted += found
     return admitted
+
+
+async def admitted_cards(
+    cards: tuple[Card, ...], step: StepName, domain: str, study: Study
+) -> tuple[Card, ...]:
+    """Return the cards that the teacher admits, with their demonstrations."""
+    screen = partial(check_anywhere, study=study)
+    if study.settings.examples and cards:
+        # Before the ruling: the solver reads the demonstrations, so they must be right.
+        illustrate = step._replace(what="illustrate")
+        cards = (await demonstrations(cards, illustrate, screen, study)).cards
+    if not cards:
+        return ()
+    judge = partial(admit, cards, domain, study.tree.domains)
+    rulings = await study.teacher_step(step, Rulings, judge, screen)
+    return rulings.admitted
 
 
 async def proposed_cards(
