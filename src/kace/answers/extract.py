@@ -763,6 +763,8 @@ def _alternatives(tokens: list[str]) -> list[Value]:
 
 def _value(tokens: list[str]) -> Value:
     """Return one value: a number, an interval, a union, a matrix or a collection."""
+    if not tokens:
+        raise Ambiguous("a part is empty")
     text = join(tokens)
     if text in _NAMED_VALUES:
         return _NAMED_VALUES[text]
