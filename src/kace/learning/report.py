@@ -359,9 +359,11 @@ def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
             )
     merges = {}
     for step, done in steps.of(Merges, "merge"):
+        tiers = step.place.partition(" ")[0]
         for merge in done.merged:
-            for tier in step.place.split("+"):
+            for tier in tiers.split("+"):
                 merges[step.epoch, tier, merge.card_id] = merge
+    first: set[tuple[int, str]] = set()  # of proposals with the same id
     for step, found in steps.of(Proposals, "propose", "imagine"):
         place = step.place
         for refused in found.refused:
@@ -372,14 +374,17 @@ def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
             name = card.card_id
             ruled = rulings.get((step.epoch, place))
             into = merges.get((step.epoch, place.split(" ")[0], name))
+            if into and into.into == name and (step.epoch, name) not in first:
+                into = None
+            first.add((step.epoch, name))
             refusal = _refusal_of(card, ruled) if ruled else None
             fate = Fate.ADMITTED  # it enters with its round
-            if ruled is None or not _is_ruled(name, ruled):
+            if into:
+                fate = Fate.MERGED
+            elif ruled is None or not _is_ruled(name, ruled):
                 fate = Fate.WAITING
             elif refusal:
                 fate = Fate.REFUSED
-            elif into:
-                fate = Fate.MERGED
             elif name in tree:
                 gone = tree.card(name).status is Status.DEPRECATED
                 fate = Fate.RETIRED if gone else Fate.KEPT
