@@ -137,6 +137,11 @@ def test_latex_reaches_the_card_and_its_json_byte_for_byte(tex: str):
     assert Card.model_validate_json(made.model_dump_json()).payload == made.payload
 
 
+def test_a_trigger_that_is_too_long_is_cut():
+    (made,) = find(Said(block(payload="Useful when:\n- the sum of both of the roots\n\nUse it."))).cards
+    assert made.triggers == ("the sum of both of",)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -144,7 +149,6 @@ def test_latex_reaches_the_card_and_its_json_byte_for_byte(tex: str):
         ({"name": "GREAT_SUM_OF_ROOTS"}, "without a known prefix"),
         ({"name": EXAMPLE_ID}, "example of the form"),
         ({"payload": "The sum of roots is -b/a."}, "does not begin with a trigger header"),
-        ({"payload": "Useful when:\n- the sum of both of the roots\n\nUse it."}, "a trigger of 7 words"),
         ({"payload": "Useful when:\n- roots\n\n" + "line\n" * 7}, "a body of 7 non-blank lines, medium allows 6"),
         ({"payload": f"{PAYLOAD}\n\x0crac{{1}}{{2}}"}, r"\frac"),
         ({"payload": f"{PAYLOAD}\n\x08eta and \x00"}, r"\beta"),

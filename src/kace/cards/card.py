@@ -189,6 +189,21 @@ def read_payload(payload: str) -> CardText:
     )
 
 
+def cut_triggers(payload: str) -> str:
+    """Return a payload whose triggers have no more words than they may have."""
+    header, gap, rest = payload.partition("\n\n")
+    lines = []
+    useful = False
+    for line in header.split("\n"):
+        if line.strip() in (USEFUL, AVOID):
+            useful = line.strip() == USEFUL
+        elif useful and line.startswith(BULLET):
+            words = line.removeprefix(BULLET).split()
+            line = BULLET + " ".join(words[:TRIGGER_WORDS])
+        lines.append(line)
+    return "\n".join(lines) + gap + rest
+
+
 def _check_payload(payload: str) -> None:
     """Check the form of a payload. Raise `TextError`."""
     rule, examples = split_examples(payload)

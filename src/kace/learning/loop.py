@@ -264,7 +264,8 @@ async def admitted_cards(
     if study.settings.examples and cards:
         # Before the ruling: the solver reads the demonstrations, so they must be right.
         illustrate = step._replace(what="illustrate")
-        cards = (await demonstrations(cards, illustrate, screen, study)).cards
+        made = await demonstrations(cards, illustrate, screen, study)
+        cards = tuple(card for card in made.cards if card.examples)
     if not cards:
         return ()
     judge = partial(admit, cards, domain, study.tree.domains)

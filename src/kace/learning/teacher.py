@@ -31,6 +31,7 @@ from kace.cards.card import (
     CardError,
     Difficulty,
     card_of,
+    cut_triggers,
     refusal,
     stray_character,
 )
@@ -265,6 +266,7 @@ class Reading(Generic[T]):
 
 TIER = "TEACHER"  # the tier of a teacher's calls in a cache
 TEMPERATURE = 0.0
+FEW = 0.1  # of the blocks of a reply: so many refused ones are not repaired
 MAX_REPEATED_CHARS = 100_000  # of the earlier reply, in a repair round
 _TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
 
@@ -297,15 +299,16 @@ class Teacher:
         user: str,
         read: Callable[[str], Reading[T]],
     ) -> Reading[T]:
-        """Send a request, and one repair round if something could not be used.
+        """Send a request, and one repair round if much could not be used.
 
-        What is still bad then is listed. `name` identifies the request in caches, files
+        A round for a few blocks of many would cost more than it mends. What is still
+        bad then is listed. `name` identifies the request in caches, files
         and errors. Raises `KaceError` if a call fails.
         """
         messages = chat(self.subject.named(system), user)
         reply = await self.complete(name, 0, messages)
         first = _flag_empty(read(reply))
-        if not first.bad:
+        if len(first.bad) <= FEW * (len(first.bad) + len(first.found)):
             return first
         again = await self.complete(name, 1, _repair(messages, reply, first))
         return merge_repair(first, _flag_empty(read(again)))
@@ -474,10 +477,13 @@ class TreeCell(NamedTuple):
         provenance: Mapping[str, object],
         **given: object,
     ) -> Card:
-        """Return a new card of this cell; raises `CardError` if it breaks a rule."""
+        """Return a new card of this cell; raises `CardError` if it breaks a rule.
+
+        A trigger that is too long is cut: another round with the teacher costs more.
+        """
         record = {
             "card_id": card_id,
-            "payload": payload,
+            "payload": cut_triggers(payload),
             "routing_conditions": [],
             "difficulty_tag": self.difficulty.value,
             "domain_tags": [self.domain],
