@@ -131,7 +131,14 @@ def main() -> None:
     work: Path = given.work
     for tree in ("a", "b"):
         write_admitted(work / f"tree-{tree}", work / f"admitted-{tree}")
-    data: Arm = ("--data", "techniques", "--split", "third", "--seeds", str(SEEDS))
+    data: Arm = (
+        "--data",
+        "techniques",
+        "--split",
+        "third",
+        "--seeds",
+        str(SEEDS),
+    )
     if given.limit:
         data = (*data, "--limit", str(given.limit))
     shots = (
