@@ -77,6 +77,7 @@ def test_eval_in_batches_finds_what_it_finds_live_at_half_the_price(folder: Path
     assert len(server.live) == paid and sum(server.submitted.values()) == paid == len(server.submitted)
     assert 3 <= len(server.jobs) <= 6, "a job for each round, and little more"
     assert usd(done) == pytest.approx(usd(live) / 2, rel=1e-3)
+    print(done.stderr, [j.id for j in server.jobs])
     assert f"submitted as {server.jobs[-1].id}" in done.stderr and "USD so far" in done.stderr
 
 
