@@ -91,8 +91,8 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
         tmp_path / "tree",
         [domain],
         [
-            card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving").illustrated(
-                [Example("In weaving, what is the flim of 1 and 2?", r"It is \boxed{3}.")]
+            card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim").illustrated(
+                [Example("The flim of 1 and 2?", r"It is \boxed{3}.")]
             )
         ],
     )
