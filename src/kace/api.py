@@ -367,8 +367,10 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(copy_context().run, asyncio.run, cancellable())
+        # An interrupt while a thread starts would leave its work running.
+        pool.submit(bool).result()
         try:
+            done = pool.submit(copy_context().run, asyncio.run, cancellable())
             return done.result()
         except KeyboardInterrupt:  # it reaches the notebook's thread alone
             for cancel in cancels:

@@ -14,7 +14,7 @@ from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.inbox import Inbox
-from kace.report.pages import export
+from kace.report.pages import MARK, export
 from kace.report.workspace import Workspace
 from kace.runs.run import Run
 from kace.runs.table import Table
@@ -131,7 +131,7 @@ ACTIONS: dict[str, Attack] = {
     ),
     "learn select": (learners, read_learned, ("learn/learn.json", "learn/")),
     "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
-    "export": (exports, exported, ("kace-view.json", "assets/", "assets/katex/")),
+    "export": (exports, exported, (MARK, "assets/", "assets/katex/")),
     "inbox read": (an_inbox, lambda at: Inbox(at).read("propose-1"), ("propose-1.request.md",)),
     "inbox write": (
         an_inbox,

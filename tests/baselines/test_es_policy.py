@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from kace.cards.card import Example
+from kace.cards.tree import EpistemicTree
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
 from kace.problems import Problem
-from tests.baselines.arena import Solver, ids, reading, solve
+from tests.baselines.arena import TREE, Solver, ids, reading, solve
 
 SKIPPING = reading(es_policy="skip")
 KNOWN = Problem("How many pairs of people can be formed?", "2", "known")
 STRANGE = Problem("What is any answer?", "2", "strange")
+PAIRS = Example("How many pairs of people can 3 people form?", r"So \boxed{3}")
+SHOWING = EpistemicTree.of(
+    TREE.domains, [card.illustrated([PAIRS]) if card.card_id in ids("MEDCOUNT") else card for card in TREE]
+)
+"""Only a card with a demonstration keeps a problem from ES: triggers are too short to score."""
 
 
 def test_the_method_itself_trusts_es_as_ever():
@@ -21,7 +28,7 @@ def test_the_method_itself_trusts_es_as_ever():
 def direct(*answers: str | None) -> tuple[Solution, Solver]:
     """A problem that a card speaks of, solved by the ladder that begins at MS."""
     solver = Solver(answers)
-    return solve("kace", solver, KNOWN, config=SKIPPING), solver
+    return solve("kace", solver, KNOWN, config=SKIPPING, tree=SHOWING), solver
 
 
 def test_a_problem_that_a_card_speaks_of_begins_at_ms():
@@ -36,7 +43,10 @@ def test_a_problem_that_a_card_speaks_of_begins_at_ms():
 def test_any_other_problem_begins_at_es():
     for answers in (["1"] * 10, [str(n) for n in range(10)]):
         ours, theirs = (Solver(answers=answers) for _ in range(2))
-        assert solve("kace", ours, STRANGE, config=SKIPPING).exit is solve("kace", theirs, STRANGE).exit
+        assert (
+            solve("kace", ours, STRANGE, config=SKIPPING, tree=SHOWING).exit
+            is solve("kace", theirs, STRANGE, tree=SHOWING).exit
+        )
         assert [r.digest("model") for r in ours.requests] == [r.digest("model") for r in theirs.requests]
 
 

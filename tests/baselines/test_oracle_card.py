@@ -69,7 +69,7 @@ def test_es_is_skipped_where_the_family_has_a_card_and_kept_by_the_locked_ladder
 
 
 def test_what_it_needs_is_said_with_the_fix(train: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match="families of the training problems") as caught:
+    with pytest.raises(UsageError, match="reads a training file, and none is given") as caught:
         solve("oracle-card", Solver(), PAIRS, tree=supported())
     assert "--artefact train.jsonl" in caught.value.fix
     with pytest.raises(DataError, match="no card of the tree came from a problem in it"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Difficulty
+from kace.cards.card import Difficulty, Example
 from kace.cards.store import TreeStore
 from kace.cards.tree import Domain
 from kace.problems import problem_rows
@@ -88,7 +88,13 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
 def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace: Kace, tmp_path: Path):
     domain = Domain(name="weaving", description="Weaving.", share=1.0)
     TreeStore.create(
-        tmp_path / "tree", [domain], [card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim in weaving")]
+        tmp_path / "tree",
+        [domain],
+        [
+            card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim").illustrated(
+                [Example("The flim of 1 and 2?", r"It is \boxed{3}.")]
+            )
+        ],
     )
     low = ("--set", "relevance_threshold=0.1")  # invented words in short problems
     settings = ("--tree", "tree", "--data", "p.jsonl", *DICE, "--seeds", "2", *low)
@@ -111,7 +117,7 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
     drawn = kace("view", *runs, "tree", "--export", "pages")
     assert drawn.returncode == 0, drawn.stderr
     pages = [page.read_text() for page in (tmp_path / "pages").rglob("*.html")]
-    assert sum(page.count("ES and HS not used") for page in pages) == 4, "two problems on two seeds"
+    assert sum(page.count("ES not used") for page in pages) == 4, "two problems on two seeds"
 
 
 def test_every_system_is_listed_with_what_it_is(kace: Kace):

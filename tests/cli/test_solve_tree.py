@@ -81,7 +81,10 @@ def test_a_tree_that_is_not_there_is_one_clear_line(kace):
 
 def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path: Path):
     place = {"difficulty_tag": "medium", "domain_tags": ["combinatorics"]}
-    wheel = {**CARD, "card_id": "EXACT_WHEEL_CARD", "payload": "Useful when:\n- a wheel spins\n\nCount.", **place}
+    wheel = {**CARD, "card_id": "EXACT_WHEEL_CARD", **place}
+    wheel["payload"] = "Useful when:\n- a wheel spins\n\nCount.\n\n" + WORKED.replace(
+        "Two dice are thrown", "A wheel spins"
+    )
     (tmp_path / "card.json").write_text(json.dumps(wheel))
     assert kace("tree", "add", "tree", "card.json").returncode == 0
     (tmp_path / "p.jsonl").write_text(

@@ -260,7 +260,7 @@ def test_a_read_only_store_is_read_and_refuses_changes(store: TreeStore):
 
 def test_a_writer_that_never_ends_is_named(store: TreeStore, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("kace.cards.store.LOCK_SECONDS", 0.05)
-    with store._lock(), pytest.raises(KaceError, match="locked by another process"):
+    with store._lock(), pytest.raises(KaceError, match="is being written by another process"):
         TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
     assert len(store.load()) == 10
 

@@ -41,7 +41,8 @@ def problems(count: int, *, start: int = 0) -> tuple[Problem, ...]:
                 a, b = 13 + 2 * n, 29 + 3 * n
                 answer = RULES[rule](a, b) if rule in RULES else a + b
                 text = f"In {domain}, what is the {rule} of {a} and {b}?"
-                made.append(Problem(text, str(answer), label=f"{rule}-{n}", domain=domain))
+                label = f"{rule}-{n}" if rule in RULES else f"{rule}-{n}-{domain}"
+                made.append(Problem(text, str(answer), label=label, domain=domain))
     return tuple(made)
 
 

@@ -184,4 +184,4 @@ def shape(url: str) -> tuple[str, ...]:
     )
 
 
-KINDS = frozenset({"tree", "run", "learner", "inbox", "card", "cell", "problem", "against", "search", "proposals"})
+KINDS = frozenset({"tree", "run", "learner", "inbox", "card", "problem", "against", "proposals"})

@@ -185,7 +185,8 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
     assert swapped.harms == [] and "Harm" not in page(swapped)
     (row,) = [each for each in json.loads(evaluation_json(found))["comparisons"] if each["other"] == "kace"]
     counts = {"shown": harm.shown, "gained": harm.gained, "broken": harm.broken}
-    assert row["harm"]["cards"] == [{"card_id": "EXACT_IT_HELPS", **counts}]
+    (card,) = row["harm"]["cards"]
+    assert card == {"card": "EXACT_IT_HELPS", **counts, "right": card["right"], "wrong": harm.shown - card["right"]}
 
 
 def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():

@@ -134,17 +134,15 @@ def test_what_the_guard_refuses_is_said_in_the_same_shape(server: Running, argum
     said = curl(*arguments, f"{server.base_url}/chat/completions", body=json.dumps(GOOD).encode())
     assert said[0] == status
     assert json.loads(said[2])["error"]["type"] == "invalid_request_error"
-    assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS)
+    assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS.items())
 
 
-@pytest.mark.parametrize(
-    ("path", "status"), [("/", 404), ("/v1", 404), ("/v1/embeddings", 404), ("/../etc/passwd", 400)]
-)
-def test_there_is_nothing_else_here(server: Running, path: str, status: int):
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/embeddings", "/../etc/passwd"])
+def test_there_is_nothing_else_here(server: Running, path: str):
     said = curl("--path-as-is", server.url + path)
-    assert said[0] == status
+    assert said[0] == 404
     assert json.loads(said[2])["error"]["message"]
-    assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS)
+    assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS.items())
 
 
 def test_a_get_of_the_chat_is_refused(server: Running):

@@ -24,7 +24,7 @@ VERBS = {
     },
     "Measure": {
         "eval": "Evaluate a system on a data set and write a run.",
-        "report": "Compare runs: a table, an HTML page or Markdown.",
+        "report": "Compare runs: a table, or an HTML page.",
         "reproduce": "Run the paper's table for a benchmark.",
     },
     "Look": {

@@ -150,7 +150,7 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
         f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
     )
     ours = (
-        _ascii(arm.name),
+        _ascii(f"{arm.name} ({arm.note})" if arm.note else arm.name),
         f"{arm.problems:,}{seeds}",
         "" if arm.accuracy is None else f"{arm.accuracy:.1%}",
         interval,

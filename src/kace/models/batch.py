@@ -287,7 +287,9 @@ class Batched(Wrapper):
                 raise
             spool.note(batch)
         requests = counted(batch.requests, "request")
-        log.warning("batch: %s submitted as %s", requests, batch.job)
+        usd = self._ledger.usd
+        line = "batch: %s submitted as %s; %.2f USD so far"
+        log.warning(line, requests, batch.job, usd)
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted."""

@@ -328,18 +328,26 @@ class ErrorReport:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by `Retry-After`, a number or a date, if any."""
-    text = headers.get("retry-after", "")
-    seconds = math.nan
-    with suppress(ValueError):
-        seconds = float(text)
-    if math.isnan(seconds):
-        with suppress(ValueError, TypeError, IndexError, OverflowError):
-            date = parsedate_to_datetime(text)
-            if date.tzinfo is None:
-                date = date.replace(tzinfo=UTC)
-            seconds = max(0.0, (date - datetime.now(UTC)).total_seconds())
-    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
+    """Return the seconds to wait by `retry-after-ms` or `Retry-After`, if any."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError):
+            seconds = float(headers.get(name, "")) / unit
+            if seconds >= 0:
+                return min(seconds, LONGEST_WAIT)
+    until = _read_date(headers.get("retry-after", ""))
+    if until is None:
+        return None
+    # Counted from the server's own date, so that a wrong clock here does not matter.
+    now = _read_date(headers.get("date", "")) or datetime.now(UTC)
+    return min(max(0.0, (until - now).total_seconds()), LONGEST_WAIT)
+
+
+def _read_date(text: str) -> datetime | None:
+    """Return a date of a header, if it is one."""
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        date = parsedate_to_datetime(text)
+        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    return None
 
 
 # A model at one server

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 
-from kace.errors import KaceError
+from kace.errors import BudgetExceeded, KaceError
 from kace.models.base import (
     ChatModel,
     Failure,
@@ -34,7 +34,8 @@ class Limited(Wrapper):
     """A model with retries and a limit on its calls.
 
     After a 429 all calls pause. The deadline bounds a call with its retries and the
-    pauses between them; the queue is not counted.
+    pauses between them; the queue is not counted. A user error, such as a wrong key,
+    also ends the calls that queue.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Limited(Wrapper):
         self._refusals = 0  # 429s since the last reply
         self._refused_since = 0.0
         self._warned = False
+        self._broken: KaceError | None = None  # the last user error
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with retries."""
@@ -66,9 +68,13 @@ class Limited(Wrapper):
             self._places = asyncio.Semaphore(self._connections)
         left = self._deadline
         failures = 0
+        known = self._broken
         while True:
             async with self._places:
                 await self._wait_for_pause()
+                broken = self._broken
+                if broken is not None and broken is not known:
+                    raise type(broken)(broken.message, fix=broken.fix)
                 started = loop.time()
                 try:
                     async with asyncio.timeout(left):
@@ -85,6 +91,11 @@ class Limited(Wrapper):
                     if failures + 1 >= TRIES:
                         raise
                     fault = error
+                except BudgetExceeded:  # a cap of this call's ledger only
+                    raise
+                except KaceError as error:
+                    self._broken = error
+                    raise
                 else:
                     self._refusals = 0
                     return reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from kace.runs.compare import (
     pairs_of,
     warnings_of,
 )
-from kace.runs.metrics import Metrics, clusters_of
+from kace.runs.metrics import NO_CARDS, Metrics, clusters_of
 from kace.runs.table import Table
 from kace.words import counted
 
@@ -129,6 +129,8 @@ def evaluation_of(
     for table in tables:
         manifest = table.manifest
         metrics = table.metrics((prices or {}).get(manifest.model), clusters)
+        if _reads_tree(manifest.system) and not manifest.part("tree"):
+            metrics = replace(metrics, note=NO_CARDS)
         arms.append(metrics)
         titles.add(f"{manifest.data} {manifest.split}".strip())
         made = {"name": table.name, "folder": str(table.folder or "")}
@@ -149,6 +151,13 @@ def evaluation_of(
         cluster=clusters.field,
         clusters=clusters.count(tables),
     )
+
+
+def _reads_tree(system: str) -> bool:
+    """Whether a system reads the cards of a tree."""
+    with suppress(UsageError):
+        return spec_of(system).source == "tree"
+    return False
 
 
 def _named(tables: Sequence[Table], name: str) -> Table:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from kace.config import Price, load_config
 from kace.errors import KaceError, UsageError, redact
-from kace.files import inside, write_atomic
+from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath
 from kace.report import inbox, trees
@@ -500,6 +500,8 @@ def export(workspace: Workspace, folder: Path) -> list[str]:
             f"{folder} is not empty, and no export of ours",
             fix="choose another folder",
         )
+    if old:
+        read_plain(folder / MARK)  # a link in its place is not ours
     paths = list(paths_of(workspace))
     link = Links(exported=frozenset(paths))
     _write(folder, MARK, "kace view --export wrote this folder.\n")

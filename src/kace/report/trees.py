@@ -282,7 +282,9 @@ def _uses(
         with suppress(KaceError):
             table = request.workspace.table(run)
             other = request.workspace.table(base) if base else None
-            for use in table.cards(card_id, base=other):
+            # All solves count where the base has none of these problems and seeds.
+            found = table.cards(card_id, base=other) or table.cards(card_id)
+            for use in found:
                 judged = use.right + use.wrong
                 yield {
                     "run": run,

@@ -257,7 +257,8 @@ def _found_in(path: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
         with suppress(OSError, KaceError), open_plain(path) as file:
             if TREE_FILE.match(file.read(200)):
                 things.append(("tree", path))
-    if "cards.jsonl" in names:
+    # Also a link: it is refused when it is read, and no snapshot is shown in its place.
+    if os.path.lexists(path / "cards.jsonl"):
         things.append(("tree", path))
         learn = path / "learn"
         if (learn / "learn.json").is_file() and not learn.is_symlink():

@@ -300,7 +300,8 @@ GROUPS = {
 """Columns that solves may be grouped by, with the order of the groups."""
 
 
-class CardUse(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CardUse:
     """How often a card was shown, over the solves of a run."""
 
     card: str
