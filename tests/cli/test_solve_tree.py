@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import run_kace
+from tests.models.chat_server import ChatServer, says
 
 CARD = {
     "card_id": "ANTI_GUESSING_DICE_RULE",
@@ -99,3 +100,33 @@ def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path:
     assert first == {"known": "MS", "strange": "ES"}
     again = kace(*SOLVE, *low)
     assert again.returncode == 2 and "'es_policy' ('skip', now 'locked')" in again.stderr
+
+
+def test_prompt_prints_what_is_sent_and_calls_no_model(kace):
+    problem = "Dice are thrown once."
+    numbers = iter(range(1_000, 2_000))
+    with ChatServer(lambda seen: says(f"\\boxed{{{next(numbers)}}}")) as server:
+        model = ("--model", "openai/m", "--base-url", server.url, "--tree", "tree")
+        shown = kace("solve", problem, "--prompt", "--json", *model)
+        assert shown.returncode == 0, shown.stderr
+        assert server.requests == []
+        solved = kace("solve", problem, *model)
+        sent = [json.dumps(seen.body["messages"]) for seen in server.requests]
+    assert solved.returncode == 0, solved.stderr
+    planned = []
+    for line in shown.stdout.splitlines():
+        request = json.loads(line)
+        planned += [json.dumps(request["messages"])] * request["attempts"]
+    assert len(sent) == 10
+    assert sorted(planned) == sorted(sent)
+    text = kace("solve", problem, "--prompt", *model).stdout
+    assert "== ES: 1 attempt, temperature 0.6, at most 6,000 tokens, cards: none\n-- system\n" in text
+    assert f"cards: {CARD['card_id']}" in text
+    assert "Count the sides first." in text
+
+
+def test_prompt_needs_no_call_and_says_where_one_would_be_needed(kace):
+    done = kace("solve", "Dice?", "--prompt", "--tree", "starter", "--profile", "paper")
+    assert done.returncode == 2
+    assert "depends on a call" in done.stderr
+    assert kace("solve", "--file", "p.jsonl", "--prompt").returncode == 2

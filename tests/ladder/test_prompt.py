@@ -87,7 +87,10 @@ FINISH = "End with the final answer in \\boxed{}."
 
 def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens():
     context = Context((card().illustrated((ASKED,)),), placement="demonstrations")
-    system, asked, answered, user = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, context).messages
+    prompt = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, context)
+    assert prompt.lens is None, "the record names no lens that was not sent"
+    assert solver_prompt("2+2?", Lens.DOMAIN_PATTERNS).lens is Lens.DOMAIN_PATTERNS
+    system, asked, answered, user = prompt.messages
     assert "<cards>" not in system.content
     assert (asked.role, asked.content) == (Role.USER, f"{ASKED.problem}\n\n{FINISH}")
     assert (answered.role, answered.content) == (Role.ASSISTANT, ASKED.worked)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,8 +29,13 @@ from kace.cli.terminal import (
 )
 from kace.config import Config
 from kace.errors import KaceError, UsageError
+from kace.ladder.ladder import plan_attempts, retrieve
+from kace.ladder.prompt import NOTHING, Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
+from kace.ladder.session import open_session
 from kace.learning.report import RoleForecast
+from kace.models.base import Request
+from kace.models.scripted import Scripted
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Metrics
@@ -67,21 +74,28 @@ COLOURS = {"right": "green", "wrong": "red"}
 @click.option(
     "--explain", is_flag=True, help="Show every attempt, the winner first."
 )
+@click.option(
+    "--prompt",
+    is_flag=True,
+    help="Print the messages that each tier would send, and call no model.",
+)
 def command(
     options: Options,
     problem: str | None,
     file: str | None,
     out: Path | None,
     explain: bool,
+    prompt: bool,
 ) -> None:
     """Solve a problem, or every problem of a file.
 
     PROBLEM is the problem's text; '-' or a pipe reads it from standard input.
     """
     if file is not None:
-        if problem is not None:
+        if problem is not None or prompt:
             raise UsageError(
-                "both a problem and --file were given", fix="give one of them"
+                f"--file and {'--prompt' if prompt else 'a problem'} were given",
+                fix="give one of them",
             )
         _solve_file(file, options, out, explain)
         return
@@ -91,8 +105,15 @@ def command(
             "--batch and --shard are for many problems",
             fix="give a --file, or leave them out",
         )
+    text = _problem_text(problem)
+    check_problem_text(text)
+    if prompt:
+        requests = run_async(plan_requests(text, config), resumable=False)
+        for request in requests:
+            options.show(request, request_lines(request))
+        return
     prepare(config)
-    _solve_one(_problem_text(problem), config, options.as_json, explain)
+    _solve_one(text, config, options.as_json, explain)
 
 
 def _problem_text(given: str | None) -> str:
@@ -110,8 +131,57 @@ def _problem_text(given: str | None) -> str:
     )
 
 
+async def plan_requests(text: str, config: Config) -> list[dict[str, Any]]:
+    """Return what each tier would send for a problem, equal attempts together.
+
+    A card budget counts tokens by the length of a text, since no model is opened.
+    """
+
+    def refuse(request: Request) -> str:
+        raise UsageError(
+            "what this profile sends depends on a call",
+            fix="--set router=cards --set refine_domain=false",
+        )
+
+    problem = Problem(text)
+    config = config.model_copy(update={"synthesis": False, "max_usd": None})
+    tree = open_tree(config.tree) if config.tree else None
+    contexts: list[Context] = []
+    requests: dict[object, dict[str, Any]] = {}
+    opening = open_session(config, model=Scripted(refuse), tree=tree)
+    async with opening as session:
+        kit = session.kit
+        for tier in await kit.policies.tiers(problem):
+            found = await retrieve(problem, tier, (), contexts, kit)
+            contexts += [found] if found else []
+            for planned in plan_attempts(problem, tier, found or NOTHING, kit):
+                messages = planned.prompt.messages
+                request = {
+                    "tier": tier.name.value,
+                    "attempts": 0,
+                    **asdict(kit.sampling[tier.name]),
+                    "cards": found.card_ids if found else (),
+                    "messages": [asdict(message) for message in messages],
+                }
+                same = requests.setdefault((tier.name, messages), request)
+                same["attempts"] += 1
+    return list(requests.values())
+
+
+def request_lines(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a request as text: what it is, then each message with its role."""
+    yield (
+        f"== {request['tier']}: {counted(request['attempts'], 'attempt')}, "
+        f"temperature {request['temperature']}, at most {request['max_tokens']:,} "
+        f"tokens, cards: {', '.join(request['cards']) or 'none'}"
+    )
+    for message in request["messages"]:
+        yield f"-- {message['role']}"
+        yield plain(message["content"])
+    yield ""
+
+
 def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
-    check_problem_text(text)
     problem = Problem(text)
     with RunProgress(1) as progress:
         work = asolve_config(problem, config, observer=progress)

@@ -26,7 +26,6 @@ from kace.ladder.tiers import (
     LOCKED,
     AnswerClass,
     ExitPath,
-    Lens,
     Standing,
     Tier,
     TierName,
@@ -240,7 +239,6 @@ class Planned(NamedTuple):
     """An attempt before it is made: its key, its prompt, and the cards hidden from it."""
 
     key: AttemptKey
-    lens: Lens | None
     prompt: Prompt
     hidden: tuple[str, ...]
 
@@ -278,7 +276,7 @@ def plan_attempts(
         key = AttemptKey(problem.id, kit.seed, tier.name.value, index)
         seen, hidden = context.seen_by(key)
         prompt = solver_prompt(problem.text, lens, seen, role, kit.subject)
-        planned.append(Planned(key, lens, prompt, hidden))
+        planned.append(Planned(key, prompt, hidden))
     return planned
 
 
@@ -288,9 +286,9 @@ async def make_attempt(
     kit: Kit,
 ) -> Attempt | KaceError:
     """Make one attempt. A user error is returned, not raised, so that siblings already paid for are kept."""
-    key, lens, prompt, hidden = planned
+    key, prompt, hidden = planned
     try:
-        attempt = await sample_once(key, lens, prompt, kit)
+        attempt = await sample_once(key, prompt, kit)
     except KaceError as error:
         return error
     if hidden:
@@ -301,7 +299,6 @@ async def make_attempt(
 
 async def sample_once(
     key: AttemptKey,
-    lens: Lens | None,
     prompt: Prompt,
     kit: Kit,
 ) -> Attempt:
@@ -313,8 +310,8 @@ async def sample_once(
             Request(prompt.messages, sampling, key)
         )
     except ModelError as error:
-        return Attempt.failed(key, error, lens, prompt.hash)
-    return Attempt.read(key, reply, lens, prompt.hash)
+        return Attempt.failed(key, error, prompt.lens, prompt.hash)
+    return Attempt.read(key, reply, prompt.lens, prompt.hash)
 
 
 # Answers

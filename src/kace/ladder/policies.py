@@ -463,7 +463,7 @@ class Synthesis:
         prompt = finishing_prompt(
             problem.text, facts, context, kit.subject, role
         )
-        attempt = await sample_once(last, None, prompt, kit)
+        attempt = await sample_once(last, prompt, kit)
         kit.observer.attempted(problem, attempt)
         return attempt
 

@@ -249,10 +249,11 @@ def subject_of(config: Config) -> Subject:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered prompt and the hash of its templates."""
+    """A rendered prompt, the hash of its templates, and the lens that it names."""
 
     messages: tuple[Message, ...]
     hash: str
+    lens: Lens | None = None
 
 
 def solver_prompt(
@@ -271,8 +272,10 @@ def solver_prompt(
     instructions = context.instructions or template("solve", subject)
     finish = template("finish", subject)
     steer = ""
-    if lens and not turns and not empty_turns:
+    if turns or empty_turns:
         # With a demonstration there is no lens: a small model would follow the lens instead.
+        lens = None
+    if lens:
         folder = "paper/" if tier else ""
         steer = template(f"{folder}lens_{lens.value}", subject)
     role = ""
@@ -299,7 +302,7 @@ def solver_prompt(
         *_conversation(turns, finish),
         Message(Role.USER, user),
     )
-    return Prompt(messages, templates_hash(*hashed))
+    return Prompt(messages, templates_hash(*hashed), lens)
 
 
 def shown_text(cards: Sequence[Card], placement: Placement) -> str:
