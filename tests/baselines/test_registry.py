@@ -71,7 +71,8 @@ def test_what_a_manifest_must_record_is_known_before_a_model_is_opened():
     assert len(str(SYSTEMS["kace-router"].facts()["systems/route"])) == 16
     assert SYSTEMS["kace-reranked"].facts()["candidates"] == 20
     assert SYSTEMS["knn-fewshot"].facts() == {"k": 2}
-    assert SYSTEMS["kace-monolithic"].facts() == {"max_card_tokens": "not applied"}
+    for name in ("kace-monolithic", "kace-no-domain"):
+        assert SYSTEMS[name].facts() == {"max_card_tokens": "not applied"}
     assert SYSTEMS["kace"].facts() == SYSTEMS["single"].facts() == {}
 
 

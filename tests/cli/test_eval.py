@@ -13,6 +13,7 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import Domain
 from kace.problems import problem_rows
 from tests.baselines.arena import card
+from tests.baselines.paper_tree import paper_tree
 from tests.command import Kace, run_kace
 from tests.learning.world import problems
 
@@ -118,6 +119,15 @@ def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace:
     assert drawn.returncode == 0, drawn.stderr
     pages = [page.read_text() for page in (tmp_path / "pages").rglob("*.html")]
     assert sum(page.count("ES not used") for page in pages) == 4, "two problems on two seeds"
+
+
+def test_a_tree_that_may_still_change_is_named(kace: Kace, tmp_path: Path):
+    tree = paper_tree(("weaving",), 2)
+    TreeStore.create(tmp_path / "tree", tree.domains, tree)
+    arguments = ("eval", "--system", "kace", "--tree", "tree", "--data", "p.jsonl", *DICE, "--seeds", "1", "--out", "r")
+    assert "kace: warning: tree is not frozen (kace tree freeze)" in kace(*arguments).stderr
+    assert kace("tree", "freeze", "tree").returncode == 0
+    assert "not frozen" not in kace(*arguments).stderr
 
 
 def test_every_system_is_listed_with_what_it_is(kace: Kace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import signal
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from kace.baselines.systems import spec_of
 from kace.cards.store import TreeStore
-from kace.cli.reproduce import PAPER, Recipe, check_recipe, default_arms
+from kace.cli.reproduce import PAPER, TITLES, Recipe, check_recipe, default_arms
 from kace.config import load_config
 from kace.errors import UsageError
 from kace.learning.study import bill_of
@@ -21,8 +23,10 @@ from kace.report.evaluation import Evaluation, evaluation_of
 from kace.runs.metrics import NO_CARDS
 from kace.runs.table import open_tables
 from tests.baselines.arena import TREE
+from tests.baselines.paper_tree import paper_tree
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
 from tests.command import OURS, run_kace
+from tests.learning.world import DOMAINS
 from tests.models.chat_server import Answer, ChatServer, Seen
 
 PROBLEMS = 12
@@ -99,6 +103,9 @@ def reproduced(
     noted = [arm.name for arm in found.arms if arm.note == NO_CARDS]
     assert noted == ([] if known else [arm for arm in arms if arm in FROM_TREE])
     assert page.count(f"; {NO_CARDS}") == len(noted)
+    costs = json.loads((folder / "r" / "paper.json").read_text())["costs"]
+    assert {"epoch 1 add: teacher", "epoch 1 add: solver"} <= {row["part"] for row in costs}
+    assert TITLES["costs"] in page
     return found
 
 
@@ -172,9 +179,40 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     assert found.arms[1].tree["cards"] == len(TREE)
     table = json.loads((tmp_path / "r" / "paper.json").read_text())
     assert [(row["arm"], row["paper"]) for row in table["arms"]] == [("tiered", 52.2), ("kace", 62.2)]
-    assert [each["kace against"] for each in table["comparisons"]] == ["tiered"]
-    assert table["tree"][-1]["cards"] == len(TREE.shown)
-    assert "kace against" in done.stdout
+    (against,) = table["comparisons"]
+    assert (against["kace against"], against["paper"]) == ("tiered", 10.0)
+    assert against["low"] <= against["difference"] <= against["high"]
+    ours, papers = table["tree"][-2:]
+    assert ours["cards"] == len(TREE.shown) and papers["tokens per card"] == 254
+    assert table["costs"] == [], "nothing was learned"
+    page = (tmp_path / "r" / "report" / "index.html").read_text()
+    for title in ("arms", "comparisons", "tree"):
+        assert TITLES[title] in done.stdout and html.escape(TITLES[title]) in html.unescape(page).replace("'", "&#x27;")
+    assert "Compared with kace" in page, "kace is what the others are compared with"
+
+
+def test_a_frozen_tree_of_the_papers_size_runs_whole(tmp_path: Path):
+    """Every arm that needs no training, on 132 cards."""
+    write_aime(tmp_path / "data")
+    tree = paper_tree(tuple(DOMAINS))
+    TreeStore.create(tmp_path / "tree", tree.domains, tree, author="a script")
+    assert run_kace(tmp_path, "tree", "freeze", "tree").returncode == 0
+    arms = [arm for arm in TABLE if not spec_of(arm).trainer]
+    with ChatServer(ChatWorld()) as server:
+        more = ("--tree", "tree", "--arms", ",".join(arms), "--yes")
+        done = run_kace(tmp_path, *words(tmp_path, server.url, *more))
+    assert done.returncode == 0, done.stderr
+    table = json.loads((tmp_path / "r" / "paper.json").read_text())
+    assert [row["arm"] for row in table["arms"]] == arms
+    assert len(table["comparisons"]) == len(arms) - 1
+    assert table["tree"][-2]["cards"] == 132
+    block = 132 // 2 // len(DOMAINS)
+    most = {"kace": block, "kace-no-domain": 66, "kace-monolithic": 132, "kace-router": 8, "kace-retriever": 8}
+    for arm, cards in most.items():
+        (found,) = open_tables([tmp_path / "r" / "runs" / arm])
+        shown = {len(recall.cards) for solution in found.solutions() for recall in solution.recalls}
+        assert max(shown) == cards or arm == "kace-router", arm
+        assert max(shown) <= cards
 
 
 def recipe(*arms: str, benchmark: str = "aime25", tree: Path | None = None) -> Recipe:
@@ -232,11 +270,10 @@ def option(line: tuple[str, ...], name: str) -> str:
     return line[line.index(name) + 1] if name in line else ""
 
 
-def test_the_page_compares_with_kace_and_ladders_share_their_es_attempts():
+def test_arms_read_what_was_made_for_them_and_ladders_share_their_es_attempts():
     arms = ("tiered", "kace", "knn-fewshot", "oracle-card")
     commands = recipe(*arms, tree=Path("tree")).commands()
     lines = {each.words[2]: each.words for each in commands if each.words[0] == "eval"}
-    assert option(commands[-1].words, "--base") == "kace"
     assert option(lines["knn-fewshot"], "--artefact") == "r/trained/knn-fewshot-0"
     assert option(lines["oracle-card"], "--tree") == "tree"
     assert option(lines["oracle-card"], "--artefact") == "r/data/train.jsonl"

@@ -111,6 +111,8 @@ def test_a_run_names_the_papers_prompts_where_it_uses_them():
         ('{"domain": "geometry", "second": ""}', ("geometry",)),
         ('{"domain": "geometry", "second": "algebra"}', NAMES),
         ('{"domain": "algebra", "second": "algebra"}', ("algebra",)),
+        ('{"primary": "geometry"}', ("geometry",)),
+        ('{"primary": "geometry", "second": "algebra"}', NAMES),
         ('```json\n{"domain": " Geometry "}\n```', ("geometry",)),
         ('It is about angles, so:\n{"domain": "geometry", "why": "angles"}\nThat is all.', ("geometry",)),
         ('Not of the form {"domain": "NAME"}, but {"domain": "algebra"}.', ("algebra",)),

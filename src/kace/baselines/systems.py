@@ -112,6 +112,11 @@ class Spec:
         return self.source == "knn_fewshot"
 
     @property
+    def unbounded(self) -> bool:
+        """Whether it shows all of its cards, whatever `max_card_tokens` is."""
+        return self.router == "every" or self.selector == "everything"
+
+    @property
     def k(self) -> int:
         """Cards or demonstrations that it picks by default."""
         return FEWSHOT_K if self.fewshot else DEFAULT_K
@@ -133,7 +138,7 @@ class Spec:
     def facts(self) -> dict[str, int | str]:
         """Return what the manifest of a run records beside the name and the configuration."""
         facts: dict[str, int | str] = {}
-        if self.selector == "everything":
+        if self.unbounded:
             facts["max_card_tokens"] = "not applied"
         if self.selector in ("llm", "nearest", "llm_of_nearest"):
             facts["k"] = self.k
@@ -149,7 +154,8 @@ _TABLE = (
     Spec("best-of-5", "five attempts, the plurality wins; any N from 2 to 100", attempts=5),
     Spec("tiered", "the ladder, reading nothing"),
     Spec("kace", "the ladder, reading its block of the tree", "tree"),
-    Spec("kace-no-domain", "ablation: cards grouped by difficulty only", "tree", "every"),
+    Spec("kace-no-domain", "ablation: every card of the tier, whatever its domain and max_card_tokens", "tree",
+         "every"),
     Spec("kace-monolithic", "ablation: every card in one context, without the limit of max_card_tokens", "tree", "none",
          "everything"),
     Spec("kace-router", f"ablation: an LLM picks {DEFAULT_K} cards from all", "tree", "none", "llm"),
@@ -375,6 +381,8 @@ def _open_retriever(
 ) -> Retriever:
     """Return the tree, read as configured but for the parts that the row replaces."""
     config = inputs.config.retrieval
+    if spec.unbounded:
+        config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
     retriever = Retriever(
         tree,
         inputs.classifier,
@@ -418,11 +426,8 @@ def _open_picker(
     ranking: Ranking,
 ) -> CardPicker:
     """Return the row's way to pick single cards."""
-    config = inputs.config.retrieval
-    if spec.selector == "everything":
-        config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
     budget = Budget(
-        config, inputs.classifier, lambda problem, cards: tuple(cards)
+        retriever.config, inputs.classifier, lambda problem, cards: tuple(cards)
     )
     k = inputs.k or spec.k
     nearest = None

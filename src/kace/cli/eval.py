@@ -12,7 +12,7 @@ import click
 
 from kace.baselines.evaluate import Trial, run_trial
 from kace.baselines.systems import SYSTEMS, require, spec_of
-from kace.cards.store import open_tree
+from kace.cards.store import frozen_hash_of, open_tree
 from kace.cli.data import load_data
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
@@ -123,6 +123,8 @@ def command(
     folder = out or trial.folder()
     began = time.monotonic()
     check_trial(trial, reuse)
+    if config.tree and frozen_hash_of(config.tree) is None:
+        note(f"kace: warning: {config.tree} is not frozen (kace tree freeze)")
     for line in plan_lines(trial, folder):
         note(f"kace: {line}")
     if dry_run:

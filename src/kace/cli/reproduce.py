@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +29,13 @@ from kace.config import Config
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
-from kace.learning.study import bill_of, check_training
+from kace.learning.study import Bill, bill_of, check_training, read_bill
+from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.problems import SPLITS, problem_rows
+from kace.report.evaluation import evaluation_of, page
 from kace.runs.compare import compare_all
-from kace.runs.table import open_tables
+from kace.runs.table import Table, open_tables
 
 PROFILE = ("--profile", "paper")
 LADDER_CALLS = 5.4  # of the ladder per problem, as the paper has it
@@ -81,6 +84,38 @@ PAPER: Mapping[str, Mapping[str, float]] = {
     },
 }
 """Accuracy in percent by system, means over 3 seeds."""
+PAPER_CALLS: Mapping[str, Mapping[str, float]] = {
+    "aime25": {"best-of-5": 5.0, "tiered": 5.4, "kace": 5.24},
+    "math-hard": {"best-of-5": 5.0, "tiered": 3.19, "kace": 3.41},
+    "olymmath": {"best-of-5": 5.0, "tiered": 5.24, "kace": 5.22},
+}
+PAPER_TREES = {
+    "aime25": (132, 33_600, 254),
+    "math-hard": (49, 6_400, 130),
+    "olymmath": (40, 4_500, 113),
+}
+"""Cards, tokens, and tokens per card."""
+PAPER_COSTS = (
+    (
+        "the paper: teacher, an epoch",
+        100_000,
+        1_000_000,
+        200_000,
+        320_000,
+        6.08,
+    ),
+    ("the paper: solver, 360 problem-runs", None, None, None, None, 5.28, 6.84),
+)
+COSTS = (
+    *("part", "cache write", "cache read", "fresh input", "output"),
+    *("usd", "usd without caches"),
+)
+TITLES = {
+    "arms": "Beside the paper's figures",
+    "comparisons": "KACE against the other arms",
+    "tree": "The size of the tree",
+    "costs": "What learning cost, by epoch and phase",
+}
 
 
 @click.command("reproduce")
@@ -159,12 +194,10 @@ def command(
     commands = recipe.commands()
     for each in commands:
         print_lines((f"# {each.about}", f"kace {shlex.join(each.words)}"))
-    print_lines([_forecast(recipe, size)])
+    print_lines(_outlook(recipe, size))
     if go:
         _run_all(commands, recipe.out, config)
-        found = paper_table(recipe)
-        write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
-        print_lines(_table_lines(found))
+        finish(recipe, config)
 
 
 # The commands
@@ -175,7 +208,6 @@ class Command(NamedTuple):
 
     about: str
     words: tuple[str, ...]
-    paid: bool = True  # whether it may call a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +250,7 @@ class Recipe:
         trained = {made_by(spec): spec for spec in self.specs if spec.trainer}
         commands += [self._training(*each) for each in trained]
         commands += [self._evaluation(spec) for spec in self.specs]
-        runs = [str(self.out / "runs" / arm) for arm in self.arms]
-        base = ("--base", "kace") if "kace" in self.arms else ()
-        page = ("report", *runs, *base, *self.settings, *self._out("report"))
-        return [*commands, Command("the page", page, paid=False)]
+        return commands
 
     def data(self, split: str) -> str:
         """Return the file of a split."""
@@ -331,14 +360,21 @@ def check_recipe(recipe: Recipe, config: Config) -> None:
             require_domains(spec, tree)
 
 
-def _forecast(recipe: Recipe, size: int) -> str:
+def _outlook(recipe: Recipe, size: int) -> Iterator[str]:
+    """Yield what evaluation takes, and what the paper measured."""
     calls = 0.0
     for spec in recipe.specs:
         calls += (spec.attempts or LADDER_CALLS) * size * recipe.seeds
-    return (
+    yield (
         f"# evaluation takes about {calls:,.0f} solver calls; learning and training"
         " print theirs"
     )
+    known = []
+    for arm in recipe.arms:
+        if arm in PAPER[recipe.benchmark]:
+            known.append(f"{arm} {PAPER[recipe.benchmark][arm]}")
+    if known:
+        yield f"# the paper: {', '.join(known)}"
 
 
 def _run_all(commands: Sequence[Command], folder: Path, config: Config) -> None:
@@ -346,7 +382,7 @@ def _run_all(commands: Sequence[Command], folder: Path, config: Config) -> None:
     for each in commands:
         note(f"kace: {each.about}")
         cap: tuple[str, ...] = ()
-        if config.max_usd is not None and each.paid:
+        if config.max_usd is not None:
             spent = bill_of(folder.rglob("calls"), config).usd
             left = max(config.max_usd - spent, LEAST_USD)
             cap = ("--max-usd", f"{left:.6f}")
@@ -368,35 +404,70 @@ def _call(words: Sequence[str]) -> int:
     return code
 
 
-# The table
+# The tables
+
+Row = dict[str, Any]
 
 
-def paper_table(recipe: Recipe) -> dict[str, list[dict[str, Any]]]:
-    """Return the paper's figures beside ours, its comparisons, and the tree's size."""
-    folders = [recipe.out / "runs" / arm for arm in recipe.arms]
-    tables = {table.name: table for table in open_tables(folders)}
+def finish(recipe: Recipe, config: Config) -> None:
+    """Write the tables as JSON and the page, and print them."""
+    tables = open_tables([recipe.out / "runs" / arm for arm in recipe.arms])
+    found = paper_tables(recipe, tables, config)
+    write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
+    sections = {}
+    for name, rows in found.items():
+        if rows:
+            sections[TITLES[name]] = _cells(rows)
+    base = "kace" if "kace" in recipe.arms else None
+    evaluation = evaluation_of(tables, base=base, prices=config.prices)
+    path = recipe.out / "report" / "index.html"
+    write_atomic(path, page(evaluation, sections))
+    for title, cells in sections.items():
+        print_lines(["", title, *aligned(cells)])
+    note(f"report       {path}")
+
+
+def paper_tables(
+    recipe: Recipe, tables: Sequence[Table], config: Config
+) -> dict[str, list[Row]]:
+    """Return the paper's figures beside ours: arms, comparisons, tree and costs."""
+    paper = PAPER[recipe.benchmark]
     arms = []
-    for name, table in tables.items():
+    for table in tables:
         found = table.metrics()
         if found.accuracy is not None and found.wilson is not None:
-            arm = {"arm": name, "paper": PAPER[recipe.benchmark].get(name)}
+            name = table.name
+            arm: Row = {"arm": name, "paper": paper.get(name)}
             arm |= {"here": round(100 * found.accuracy, 1)}
             arm |= _interval(found.wilson)
-            arm |= {"calls": round(found.paper_calls, 2)}
-            arms.append(arm)
+            arm["paper's calls"] = PAPER_CALLS[recipe.benchmark].get(name)
+            arms.append({**arm, "calls": round(found.paper_calls, 2)})
     comparisons = []
-    kace = tables.pop("kace", None)
+    others = {table.name: table for table in tables}
+    kace = others.pop("kace", None)
     if kace is not None:
-        for each in compare_all(kace, list(tables.values())):
+        for each in compare_all(kace, list(others.values())):
             low, high = each.interval
-            gain: dict[str, Any] = {"kace against": each.other}
-            gain |= {"difference": round(-100 * each.difference, 1)}
+            gain: Row = {"kace against": each.other, "paper": None}
+            if each.other in paper:
+                gain["paper"] = round(paper["kace"] - paper[each.other], 1)
+            gain["difference"] = round(-100 * each.difference, 1)
             gain |= _interval((-high, -low))
             comparisons.append({**gain, "p (Holm)": round(each.adjusted, 4)})
     sizes = []
     if any(Need.TREE in spec.needs for spec in recipe.specs):
         sizes = tree_sizes(open_tree(recipe.read_tree))
-    return {"arms": arms, "comparisons": comparisons, "tree": sizes}
+        cards = ("the paper's", "", *PAPER_TREES[recipe.benchmark])
+        sizes.append(dict(zip(sizes[0], cards, strict=True)))
+    costs = []
+    if recipe.learns:
+        costs = cost_rows(read_bill(recipe.out / "tree" / "learn"), config)
+    return {
+        "arms": arms,
+        "comparisons": comparisons,
+        "tree": sizes,
+        "costs": costs,
+    }
 
 
 def _interval(ends: tuple[float, float]) -> dict[str, float]:
@@ -404,7 +475,7 @@ def _interval(ends: tuple[float, float]) -> dict[str, float]:
     return {"low": round(100 * low, 1), "high": round(100 * high, 1)}
 
 
-def tree_sizes(tree: EpistemicTree) -> list[dict[str, Any]]:
+def tree_sizes(tree: EpistemicTree) -> list[Row]:
     """Return the cards and tokens of every cell, and of the whole tree."""
     cells: dict[tuple[str, str], list[int]] = {}
     for card in tree.shown:
@@ -414,21 +485,40 @@ def tree_sizes(tree: EpistemicTree) -> list[dict[str, Any]]:
     cells["all", ""] = [estimate(card) for card in tree.shown]
     sizes = []
     for (difficulty, domain), tokens in cells.items():
-        size: dict[str, Any] = {"difficulty": difficulty, "domain": domain}
+        size: Row = {"difficulty": difficulty, "domain": domain}
         size |= {"cards": len(tokens), "tokens": sum(tokens)}
         size["tokens per card"] = round(sum(tokens) / (len(tokens) or 1))
         sizes.append(size)
     return sizes
 
 
-def _table_lines(
-    table: Mapping[str, Sequence[dict[str, Any]]],
-) -> Iterator[str]:
-    for rows in table.values():
-        if rows:
-            cells = [list(rows[0])]
-            for row in rows:
-                values = row.values()
-                cells.append(["" if v is None else str(v) for v in values])
-            yield ""
-            yield from aligned(cells)
+def cost_rows(bill: Bill, config: Config) -> list[Row]:
+    """Return what each role used by epoch and phase, as the paper's two tables have it."""
+    prices = Ledger(prices=config.prices)
+    rows: list[tuple[object, ...]] = []
+    for part in bill.parts:
+        teaches = part.role.endswith("teacher")
+        price = prices.price((teaches and config.teacher) or config.model)
+        fresh = part.input - part.cached - part.written
+        used = (part.written, part.cached, fresh, part.output)
+        plain = None
+        if price is not None:
+            plain = round(price.cost(Usage(part.input, 0, part.output)), 4)
+        usd = None if part.usd is None else round(part.usd, 4)
+        rows.append((part.role, *used, usd, plain))
+    rows += PAPER_COSTS
+    return [dict(zip_longest(COSTS, row)) for row in rows]
+
+
+def _cells(rows: Sequence[Row]) -> list[list[str]]:
+    """Return a table as text, its heads first."""
+    cells = [list(rows[0])]
+    for row in rows:
+        line = []
+        for value in row.values():
+            if value is None:
+                line.append("")
+            else:
+                line.append(f"{value:,}" if type(value) is int else str(value))
+        cells.append(line)
+    return cells

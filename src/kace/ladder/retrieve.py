@@ -396,7 +396,8 @@ def _read_domains(text: str, names: Sequence[str]) -> tuple[str, ...]:
         content = json.loads(text)
     except (ValueError, RecursionError):
         return ()
-    given = [content.get("domain")]
+    # The paper's own form has `primary`.
+    given = [content.get("domain") or content.get("primary")]
     if content.get("second"):
         given.append(content["second"])
     found = set()

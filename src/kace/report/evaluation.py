@@ -196,12 +196,19 @@ def evaluation_json(found: Evaluation) -> str:
     return TypeAdapter(Evaluation).dump_json(found).decode()
 
 
-def page(found: Evaluation) -> str:
-    """Return the report as one HTML page that needs nothing else."""
+def page(
+    found: Evaluation,
+    sections: Mapping[str, Sequence[Sequence[str]]] | None = None,
+) -> str:
+    """Return the report as one HTML page that needs nothing else.
+
+    Sections are tables by their title, heads first.
+    """
     return render_document(
         "report_evaluation.html",
         title=f"{found.title}: evaluation",
         found=found,
+        sections=sections or {},
         lead=lead(found),
         plots=plots_of(found),
         exits=EXIT_NAMES,
