@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kace.cards.card import Card
-from kace.cards.diff import TreeDiff, diff
 from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
@@ -278,8 +277,7 @@ def learn(
     """Learn a tree from labelled problems, as `kace learn` does; the same call resumes it.
 
     No training problem may be `held_out`, and no card may retell one. Settings are those
-    of `kace.Config` and of learning, such as `epochs`. It runs in your process, so it
-    cannot take other files away from it, as the command's wall does.
+    of `kace.Config` and of learning, such as `epochs`.
     """
     from kace.learning.loop import learn as learn_tree
     from kace.learning.screen import HeldOutHashes
@@ -422,16 +420,6 @@ class Tree:
     def project(self, tier: str, *domains: str) -> tuple[Card, ...]:
         """Return the cards that a tier may read in these domains."""
         return self.now.project(TierName(tier), domains)
-
-    def diff(self, other: Tree | str | Path | int) -> TreeDiff:
-        """Return what turns this tree into another one.
-
-        For a number, return what changed here since that generation.
-        """
-        if isinstance(other, int):
-            return diff(TreeStore.open(self.path).at(other), self.now)
-        path = other.path if isinstance(other, Tree) else tree_path(other)
-        return diff(self.now, open_tree(path))
 
     def __len__(self) -> int:
         return len(self.now)

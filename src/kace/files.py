@@ -13,13 +13,10 @@ import fcntl
 import gzip
 import os
 import secrets
-import site
 import stat
-import sys
-import sysconfig
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -261,126 +258,3 @@ def cannot_write(path: Path, error: OSError) -> KaceError:
         f"cannot write {path}: {reason}",
         fix="check free space and permissions, or choose another place",
     )
-
-
-# The capability wall: an audit hook keeps a process to the files it was given.
-#
-# What is covered: what Python opens, links, renames, makes, maps or starts, by name.
-# What is not covered: what native code opens by itself, and what was open before. The
-# hook cannot be removed. It is a fence against mistakes, not a sandbox.
-
-_SYSTEM = (
-    "/dev",
-    "/proc",
-    "/sys",
-    "/etc",
-    "/usr",
-    "/lib",
-    "/lib64",
-    "/bin",
-    "/opt/ssl",
-)
-_CREATE = (
-    os.O_CREAT | os.O_EXCL
-)  # can only make a file: there is nothing to read in one
-_NAMES = {"open": 1, "sqlite3.connect": 1, "os.link": 2, "os.rename": 2}
-"""Events that reach files by name, with the number of names."""
-_PROGRAMS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
-
-
-class FileRefused(KaceError, PermissionError):
-    """A file that this process was not given."""
-
-
-def confine_files(given: Iterable[Path]) -> None:
-    """Refuse all files from now on but the given ones and those that Python needs."""
-    package = Path(__file__).parent
-    needed = [*map(str, given), *_SYSTEM, str(package)]
-    needed += [*sysconfig.get_paths().values(), *site.getsitepackages()]
-    needed += [
-        site.getusersitepackages(),
-        sys.prefix,
-        sys.base_prefix,
-        sys.exec_prefix,
-    ]
-    # Folders on the import path hold libraries, except the working folder.
-    here = os.path.realpath(Path.cwd())
-    needed += [
-        path for path in sys.path if path and os.path.realpath(path) != here
-    ]
-    allowed = set(
-        map(os.path.realpath, needed)
-    )  # and folders that this process makes
-
-    def check(name: object) -> None:
-        path = _real_path(name)
-        if path in allowed or not allowed.isdisjoint(
-            map(str, Path(path).parents)
-        ):
-            return
-        raise FileRefused(
-            f"the learner was not given {path}",
-            fix="it reads its training file and its own folders only",
-        )
-
-    def hook(event: str, args: Sequence[object]) -> None:
-        if event == "open" and _reads_nothing(args):
-            return
-        if event in _NAMES:
-            count = _NAMES[event]
-            for name in args[:count]:
-                # A database in memory, or one without a name, is no file of ours.
-                check("/dev" if name in (":memory:", "") else name)
-            if count == 2 and set(args[2:]) != {-1}:
-                raise FileRefused(
-                    "the learner names files in full",
-                    fix="leave out src_dir_fd and dst_dir_fd",
-                )
-        elif event == "os.mkdir" and args[2] == -1:
-            folder = _real_path(args[0])
-            if not os.path.lexists(folder):
-                allowed.add(folder)
-        elif event == "mmap.__new__" and args[0] != -1:
-            mapped = f"/proc/self/fd/{args[0]}"
-            check(mapped if os.path.exists(mapped) else "/dev")  # noqa: PTH110 - a scratch file has no name any more
-        elif event in _PROGRAMS or (
-            event == "subprocess.Popen" and not _is_own_worker(args, package)
-        ):
-            raise FileRefused(
-                f"the learner starts no other program ({event})",
-                fix="only kace's own workers are started",
-            )
-
-    sys.addaudithook(hook)
-
-
-def _reads_nothing(args: Sequence[object]) -> bool:
-    """Whether opening only makes a new file, or opens a folder by name."""
-    name, mode, flags = args
-    tmpfile = getattr(os, "O_TMPFILE", _CREATE)
-    if isinstance(flags, int) and any(
-        flags & new == new for new in (tmpfile, _CREATE)
-    ):
-        return True
-    return mode is not None and Path(_real_path(name)).is_dir()
-
-
-def _real_path(name: object) -> str:
-    """Return the path that a name leads to; a descriptor was a name before."""
-    if isinstance(name, (str, bytes, os.PathLike)):
-        return os.path.realpath(os.fsdecode(name))
-    return "/dev"
-
-
-def _is_own_worker(popen: Sequence[object], package: Path) -> bool:
-    """Whether a program is this interpreter running a file of this package."""
-    executable = popen[0]
-    words = popen[1]
-    if executable != sys.executable or not isinstance(words, (list, tuple)):
-        return False
-    for word in words[1:]:
-        if word not in ("-P", "-W", "ignore"):
-            script = Path(str(word))
-            own = script.resolve().is_relative_to(package.resolve())
-            return script.is_absolute() and own
-    return False

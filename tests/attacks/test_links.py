@@ -65,7 +65,7 @@ def a_linked_folder(place: Path, outside: Path) -> None:
 
 
 IN_ITS_PLACE = (a_link, a_dangling_link, a_hard_link, a_pipe, a_device, a_folder)
-SAID = {"tree verify", "tree thresholds", "learn costs"}  # tell in what they return, or say there is none
+SAID = {"tree thresholds", "learn costs"}  # tell in what they return, or say there is none
 LEFT_OUT = {("learn report", "learn/learn.json"), ("run view", "calls/one.jsonl")}  # pages show what else there is
 LOGS = ("journal.jsonl", "traces.jsonl", "problems.jsonl", "steps.jsonl")
 APPENDING = {"tree edit", "tree freeze", "tree revert", "solve", "learn"}

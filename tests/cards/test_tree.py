@@ -1,4 +1,4 @@
-"""The tree: strict visibility, a stable order, changes that leave the old value alone, and diffs that read well."""
+"""The tree: strict visibility, a stable order, and changes that leave the old value alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
-from kace.cards.diff import diff
 from kace.cards.tree import Add, Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, TreeError, applied, domain_of
 from kace.ladder.tiers import TierName
 from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
@@ -125,51 +124,3 @@ def test_removing_a_domain_that_only_a_deprecated_card_names_is_refused():
     with pytest.raises(TreeError, match="algebra"):
         tree.with_domains(DOMAINS[1:])
     assert tree.with_domains(DOMAINS[:1]).domain_names == ("algebra",)
-
-
-def test_a_diff_reads_like_a_review():
-    other = Domain(name="geometry", description="Figures and distances", share=0.3)
-    before = EpistemicTree.of(
-        DOMAINS, [a_card(), a_card("EXACT_OLD_ONE"), a_card("EXACT_MOVED_ONE"), a_card("ANTI_A_B")]
-    )
-    card = a_card().with_payload(a_card().payload.replace("small numbers", "$a=b=1$"))
-    moved = Relocate("EXACT_MOVED_ONE", Difficulty.HARD, ("geometry",))
-    new = Add(a_card("MICRO_NEW_CARD", payload="Useful when:\n- new\n\nDo it."))
-    after = applied(before, Batch((Edit(card), Deprecate("EXACT_OLD_ONE"), moved, new)))
-    after = after.revised({"ANTI_A_B": None}).with_domains([DOMAINS[0], other, DOMAINS[2]])
-    found = diff(before, after)
-    assert found.lines() == [
-        "- domain geometry (30%): Problems of geometry",
-        "+ domain geometry (30%): Figures and distances",
-        "+ MICRO_NEW_CARD  medium · algebra",
-        "    + Useful when:",
-        "    + - new",
-        "    +",
-        "    + Do it.",
-        "~ EXACT_SUM_OF_SQUARES  medium · algebra",
-        "    - Check with small numbers.",
-        "    + Check with $a=b=1$.",
-        "> EXACT_MOVED_ONE  medium · algebra -> hard · geometry",
-        "x EXACT_OLD_ONE  deprecated, was experimental",
-        "- ANTI_A_B  medium · algebra",
-    ]
-    assert found.summary() == "1 added, 1 edited, 1 relocated, 1 deprecated, 1 removed, domains changed"
-
-
-@settings(deadline=None, max_examples=60)
-@given(forests())
-def test_a_tree_does_not_differ_from_itself(found: list[Card]):
-    tree = EpistemicTree.of(DOMAINS, found)
-    nothing = diff(tree, EpistemicTree.of(DOMAINS, reversed(found)))
-    assert not nothing
-    assert nothing.lines() == []
-    assert nothing.summary() == "no change"
-
-
-def test_a_card_that_moved_and_changed_is_told_as_both():
-    before = EpistemicTree.of(DOMAINS, [a_card()])
-    now = a_card(difficulty_tag=Difficulty.HARD, helpfulness_score=1.5, routing_conditions=("a", "b"))
-    found = diff(before, applied(before, Edit(now)))
-    assert [pair.after for pair in found.relocated] == [pair.after for pair in found.edited] == [now]
-    assert {"    - helpfulness_score: 0", "    + helpfulness_score: 1.5"} < set(found.lines())
-    assert "    + routing: a" in found.lines()

@@ -127,7 +127,7 @@ def test_other_settings_are_refused_in_a_folder_that_was_begun(kace: Kace):
     assert other.returncode == 2 and "another" in other.stderr
 
 
-def test_gepa_runs_behind_the_wall(kace: Kace, tmp_path: Path):
+def test_gepa_trains_a_prompt(kace: Kace, tmp_path: Path):
     pytest.importorskip("gepa", reason="the extra gepa is not installed")
     done = kace("learn", "--method", "gepa", *SCRIPTED, "--out", "prompt", "--epochs", "1")
     assert done.returncode == 0, done.stderr

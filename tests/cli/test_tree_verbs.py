@@ -14,7 +14,6 @@ import pytest
 from kace.cards.card import card_line
 from kace.cards.formats import to_json
 from kace.cards.store import TreeStore
-from kace.cards.tree import Add
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
 from tests.command import run_kace
 
@@ -118,12 +117,11 @@ def on_a_terminal(command: list[str], folder: Path, **env: str) -> str:
 
 
 def test_colour_is_for_terminals_and_no_color_is_honoured(store: TreeStore, tmp_path: Path):
-    store.apply(Add(NEW), author="test")
-    comparing = ["diff", "small", "0"]
-    assert "\x1b[32m+ MICRO_NEW_CARD" in on_a_terminal(comparing, tmp_path)
-    plain = on_a_terminal(comparing, tmp_path, NO_COLOR="1")
-    assert "+ MICRO_NEW_CARD" in plain
-    assert "\x1b[" not in plain
+    trying = ["try", "small", "What is 6 times 7?", "--answer", "42", "--model", "scripted/steady"]
+    env = {"KACE_CACHE_DIR": str(tmp_path / "cache")}
+    assert "\x1b[32m" in on_a_terminal(trying, tmp_path, **env)
+    plain = on_a_terminal(trying, tmp_path, NO_COLOR="1", **env)
+    assert "right" in plain and "\x1b[32m" not in plain
 
 
 def test_without_a_file_the_text_opens_in_the_editor(store: TreeStore, tmp_path: Path):
@@ -250,7 +248,7 @@ def test_a_card_is_edited_by_file_or_by_its_text(kace, store: TreeStore):
     kace("add", "small", "-", stdin=card_line(NEW))
     done = kace("edit", "small", NEW.card_id, "-", stdin=card_line(changed))
     assert done.returncode == 0, done.stderr
-    assert "    - - sum of squares\n    + - cubes" in done.stdout
+    assert store.load().card(NEW.card_id) == changed
     assert kace("edit", "small", NEW.card_id, "-", stdin=NEW.payload + "\n").returncode == 0
     assert store.load().card(NEW.card_id) == NEW
     other = card("MICRO_OTHER_NAME")
@@ -262,7 +260,8 @@ def test_a_card_is_edited_by_file_or_by_its_text(kace, store: TreeStore):
 
 def test_a_card_moves_and_the_cap_of_its_new_place_holds(kace, store: TreeStore):
     done = kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--difficulty", "hard", "--domains", "algebra, geometry")
-    assert "> EXACT_SUM_OF_SQUARES  medium · algebra -> hard · algebra, geometry" in done.stdout
+    moved = store.load().card("EXACT_SUM_OF_SQUARES")
+    assert done.returncode == 0 and (moved.difficulty_tag.value, moved.domain_tags) == ("hard", ("algebra", "geometry"))
     refused(kace("edit", "small", "RUBRIC_ANGLE_CHASE_STEPS", "--difficulty", "universal"), 2, "universal allows 4")
     refused(kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--domains", "topology"), 2, "topology")
     refused(kace("edit", "small", "EXACT_SUM_OF_SQUARES", "--domains", ","), 2, "at least")
@@ -272,7 +271,7 @@ def test_a_card_moves_and_the_cap_of_its_new_place_holds(kace, store: TreeStore)
     assert store.generation == 1
 
 
-def test_history_can_be_read_compared_and_undone(kace, store: TreeStore):
+def test_history_can_be_read_and_undone(kace, store: TreeStore):
     kace("add", "small", "-", "--note", "from a colleague", stdin=card_line(NEW))
     kace("edit", "small", "READING_CHECK_THE_UNIT", "--deprecate", "--note", "never fired")
     rows = kace("log", "small").stdout.splitlines()
@@ -281,16 +280,10 @@ def test_history_can_be_read_compared_and_undone(kace, store: TreeStore):
     (entry,) = map(json.loads, kace("log", "small", NEW.card_id, "--json").stdout.splitlines())
     assert entry["cards"][0]["before"] is None
     refused(kace("log", "small", "MICRO_NOT_HERE"), 2, "no change")
-    done = kace("diff", "small", "0")
-    assert done.returncode == 0
-    assert "+ MICRO_NEW_CARD  medium · algebra" in done.stdout
-    assert "x READING_CHECK_THE_UNIT  deprecated, was experimental" in done.stdout
     done = kace("revert", "small", "0")
-    assert "- MICRO_NEW_CARD" in done.stdout
     assert "now generation 3" in done.stderr
     assert store.load() == small_tree()
     refused(kace("revert", "small", "9"), 2, "9")
-    assert kace("diff", "small").returncode == 2
 
 
 def test_a_frozen_tree_refuses_changes_until_it_is_thawed(kace, store: TreeStore):
@@ -301,16 +294,6 @@ def test_a_frozen_tree_refuses_changes_until_it_is_thawed(kace, store: TreeStore
     assert kace("add", "small", "-", stdin=card_line(NEW)).returncode == 0
 
 
-def test_verify_names_what_is_wrong(kace, store: TreeStore, tmp_path: Path):
-    done = kace("verify", "small")
-    assert (done.returncode, done.stdout) == (0, "")
-    journal = tmp_path / "small" / "journal.jsonl"
-    journal.write_text(journal.read_text().replace("P026", "P027", 1))
-    done = kace("verify", "small")
-    assert done.returncode == 1
-    assert "journal" in done.stdout
-
-
 def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: Path):
     kace("init", "t", "small.json")
     done = kace("add", "t", "small.json")
@@ -319,26 +302,22 @@ def test_export_and_import_give_the_same_bytes(kace, spec_json: Path, tmp_path: 
     assert (tmp_path / "again.json").read_bytes() == spec_json.read_bytes()
     assert "4 already there" in kace("add", "t", "small.json").stderr
     assert TreeStore.open(tmp_path / "t").generation == 1
-    assert "name: small-tree\n" in kace("export", "t", "--to", "skill", "--name", "small tree").stdout
-    refused(kace("export", "t", "--to", "pdf"), 2, "'json', 'skill'")
 
 
 def test_a_json_file_can_be_read_but_not_changed(kace, spec_json: Path, store: TreeStore):
     assert "generation   no" in kace("show", "small.json").stdout
     assert len(kace("show", "small.json", "cards").stdout.splitlines()) == 4
     assert kace("show", "small.json", "MICRO_OLD_TRICK").returncode == 0
-    assert kace("diff", "small.json", "small").stdout == ""
     assert kace("export", "small.json").stdout == spec_json.read_text(encoding="utf-8")
-    assert kace("verify", "small.json").returncode == 0
     before = spec_json.read_bytes()
     refused(kace("add", "small.json", "-", stdin=card_line(NEW)), 2, "can only be read")
     refused(kace("log", "small.json"), 2, "can only be read")
     assert spec_json.read_bytes() == before
     spec_json.write_text('{"cards": [{}]}')
-    assert kace("verify", "small.json").returncode == 2
+    assert kace("show", "small.json").returncode == 2
 
 
-@pytest.mark.parametrize("verb", ["show", "log", "verify"])
+@pytest.mark.parametrize("verb", ["show", "log"])
 def test_a_path_without_a_tree_is_one_clear_line(kace, tmp_path: Path, verb: str):
     (tmp_path / "empty").mkdir()
     refused(kace(verb, "empty"), 2, "empty")

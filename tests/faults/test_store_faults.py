@@ -66,7 +66,6 @@ def test_eight_processes_of_fifty_edits_lose_none(tmp_path: Path):
     assert [os.waitpid(writer, 0)[1] for writer in writers] == [0] * 8
     assert sizes == sorted(sizes)
     assert len(store.load()) == store.generation == 400
-    assert store.verify() == []
 
 
 def edit_for_ever(folder: Path, seed: int) -> None:
@@ -103,22 +102,21 @@ def test_killed_at_fifty_instants_the_tree_agrees_with_its_journal(tmp_path: Pat
                 entry.domains.after if entry.domains else None,
             )
         assert replayed == tree
-        assert [problem for problem in store.verify() if "torn" not in problem] == []
     assert generation > 20, "most children must get some work done"
     store.apply(Deprecate("EXACT_N_0"), author="ada")
     assert sorted(path.name for path in folder.iterdir()) == ["cards.jsonl", "journal.jsonl", "lock"], "no litter"
 
 
-def test_a_kill_between_the_journal_and_the_cards_loses_nothing(store: TreeStore):
+def test_a_kill_between_the_journal_and_the_cards_is_a_change_that_was_not_made(store: TreeStore):
     before = store.cards_path.read_bytes()
+    tree = store.load()
     store.apply(Deprecate("EXACT_N_3"), author="ada")
-    after = store.load()
     store.cards_path.write_bytes(before)
-    assert TreeStore.open(store.folder).load() == after
-    assert TreeStore.open(store.folder).generation == 6
-    TreeStore.open(store.folder).apply(Deprecate("EXACT_N_4"), author="ada")
-    assert store.generation == 7
-    assert store.verify() == []
+    killed = TreeStore.open(store.folder)
+    assert killed.load() == tree and len(killed.log()) == 6
+    killed.apply(Deprecate("EXACT_N_4"), author="ada")
+    assert (store.generation, store.log()[-1].cards[0].card_id) == (6, "EXACT_N_4")
+    assert store.at(6) == store.load()
 
 
 def test_a_kill_during_creation_leaves_a_tree_or_nothing(tmp_path: Path):
@@ -130,29 +128,25 @@ def test_a_kill_during_creation_leaves_a_tree_or_nothing(tmp_path: Path):
         (folder / "journal.jsonl").write_bytes(line[:size])
         with pytest.raises(KaceError, match="no tree"):
             TreeStore.open(folder)
-        assert TreeStore.create(folder, DOMAINS, [a_card()]).verify() == []
-    whole.cards_path.unlink()
-    assert list(TreeStore.open(whole.folder).load()) == [a_card()]
+        assert list(TreeStore.create(folder, DOMAINS, [a_card()]).load()) == [a_card()]
 
 
 @pytest.mark.parametrize("tail", [b"x", b'{"v":1,"generation":6', b"\x00" * 5_000])
-def test_a_torn_journal_tail_is_ignored_told_and_cut(store: TreeStore, tail: bytes):
+def test_a_torn_journal_tail_is_ignored_and_cut(store: TreeStore, tail: bytes):
     before = store.load()
     with store.journal_path.open("ab") as file:
         file.write(tail)
     assert TreeStore.open(store.folder).load() == before
-    assert any("torn" in problem for problem in store.verify())
     TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
-    assert TreeStore.open(store.folder).verify() == []
+    assert [entry.generation for entry in TreeStore.open(store.folder).log()] == list(range(7))
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "missing"])
-def test_damage_in_the_middle_of_the_journal_is_named_by_line(store: TreeStore, damage: str):
+def test_damage_in_the_middle_of_the_journal_costs_only_its_own_past(store: TreeStore, damage: str):
     lines = journal_lines(store)
     hurt = {"flipped": [lines[2].replace(b"EXACT_N_6", b"EXACT_N_7")], "truncated": [lines[2][:50]], "missing": []}
     store.journal_path.write_bytes(b"\n".join([*lines[:2], *hurt[damage], *lines[3:], b""]))
     fresh = TreeStore.open(store.folder)
-    assert any("journal.jsonl:3: " in problem for problem in fresh.verify())
     assert len(fresh.load()) == 10, "the cards are whole, so the tree opens"
     with pytest.raises(TreeError, match="generation 2 cannot be read"):
         fresh.at(3)
@@ -160,25 +154,11 @@ def test_damage_in_the_middle_of_the_journal_is_named_by_line(store: TreeStore, 
     assert TreeStore.open(store.folder).generation == 6
 
 
-def test_damage_that_the_cards_cannot_make_good_stops_loading(store: TreeStore):
-    lines = journal_lines(store)
-    store.journal_path.write_bytes(b"\n".join([*lines[:2], lines[2][:50], *lines[3:], b""]))
-    changed = contents(store.folder)
-    store.cards_path.unlink()
-    with pytest.raises(TreeError, match=r"journal\.jsonl:3: .*damaged") as caught:
-        TreeStore.open(store.folder).load()
-    assert "\n" not in str(caught.value)
-    assert store.journal_path.read_bytes() == changed["journal.jsonl"]
-
-
 @pytest.mark.parametrize("content", [b"", b"\n", b"garbage\n", b'{"kace_tree":1}\n', b"[" * 100_000, b"\x00" * 100])
 def test_cards_that_are_no_longer_a_tree_are_refused_with_the_way_back(store: TreeStore, content: bytes):
-    tree = store.load()
     store.cards_path.write_bytes(content)
-    with pytest.raises(TreeError, match=r"cards\.jsonl:1: .*rebuilt from the journal"):
+    with pytest.raises(TreeError, match=r"cards\.jsonl:1: .*restore the file"):
         TreeStore.open(store.folder).load()
-    store.cards_path.unlink()
-    assert TreeStore.open(store.folder).load() == tree
 
 
 def test_a_newer_format_is_refused_and_left_untouched(store: TreeStore):
@@ -195,22 +175,7 @@ def test_a_newer_format_is_refused_and_left_untouched(store: TreeStore):
         "file": lambda: open_tree(store.cards_path),
     }
     for name, attempt in refused.items():
-        with pytest.raises(KaceError, match="already holds" if name == "create" else "written by a newer kace"):
-            attempt()
-    assert any("newer kace" in problem for problem in store.verify())
-    assert contents(store.folder) == before
-
-
-def test_a_journal_that_a_newer_version_went_on_with_is_refused_and_left_untouched(store: TreeStore):
-    from kace.cards.store import _checksum
-
-    entry = store.log()[-1].model_dump(mode="json") | {"v": 2, "generation": 6, "colour": "red"}
-    text = json.dumps(entry)
-    with store.journal_path.open("a") as file:
-        file.write(f'{text[:-1]},"sum":"{_checksum(text.encode())}"}}\n')
-    before = contents(store.folder)
-    for attempt in (store.load, lambda: store.apply(Deprecate("EXACT_N_0"), author="ada")):
-        with pytest.raises(TreeError, match="newer kace"):
+        with pytest.raises(KaceError, match="already holds" if name == "create" else "of a newer kace"):
             attempt()
     assert contents(store.folder) == before
 
@@ -224,15 +189,15 @@ def test_a_full_disk_refuses_the_change_and_keeps_the_tree(store: TreeStore):
     assert TreeStore.open(store.folder).load() == store.load()
 
 
-def test_a_change_that_only_the_journal_had_room_for_is_kept(store: TreeStore):
+def test_a_change_that_only_the_journal_had_room_for_is_not_made(store: TreeStore):
     for n in range(10, 60):  # cards.jsonl now outgrows what the disk has left, the journal of a fresh store does not
         store.apply(Add(a_card(f"EXACT_N_{n}")), author="ada")
     store.journal_path.write_bytes(journal_lines(store)[-1] + b"\n")
     before = store.cards_path.read_bytes()
     with no_file_grows_past(8_000):
-        tree = TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
+        with pytest.raises(KaceError, match=r"cannot write .*cards\.jsonl"):
+            TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
     assert store.cards_path.read_bytes() == before
-    assert TreeStore.open(store.folder).load() == tree
     assert not list(store.folder.glob(".*.tmp"))
 
 
@@ -271,7 +236,6 @@ def test_threads_take_turns(store: TreeStore):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: store.apply(Add(a_card(f"MICRO_T_{n}")), author="thread"), range(40)))
     assert len(TreeStore.open(store.folder).load()) == len(store.load()) == 50
-    assert store.verify() == []
 
 
 def test_a_forged_hash_cannot_bring_in_what_types_and_characters_forbid(store: TreeStore):

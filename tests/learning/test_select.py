@@ -275,7 +275,6 @@ def test_the_chosen_tree_is_copied_once_and_frozen(tmp_path: Path):
     assert keep_tree(tmp_path / "best", tree, "epoch 1") == digest == tree.content_hash()
     store = TreeStore.open(tmp_path / "best")
     assert store.frozen_hash == digest
-    assert store.verify() == []
     with pytest.raises(UsageError, match="another tree"):
         keep_tree(tmp_path / "best", EpistemicTree.of(DOMAINS, ()), "epoch 0")
 

@@ -200,8 +200,8 @@ def test_a_tree_whose_files_lie_outside_is_not_read(tmp_path, secret):
     a_tree(opened / "oak")
     workspace = Workspace([opened])
     assert len(workspace.tree("oak").tree) == 2
-    (opened / "oak" / "journal.jsonl").unlink()
-    (opened / "oak" / "journal.jsonl").symlink_to(secret / "tree" / "journal.jsonl")
+    (opened / "oak" / "cards.jsonl").unlink()
+    (opened / "oak" / "cards.jsonl").symlink_to(secret / "tree" / "cards.jsonl")
     with pytest.raises(KaceError):
         workspace.tree("oak")
 

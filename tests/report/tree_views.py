@@ -100,7 +100,7 @@ def many(count: int) -> EpistemicTree:
 def grown(tree: EpistemicTree, folder: Path) -> Workspace:
     """A workspace with one tree, called large, whose cards nobody checked."""
     image = TreeState(tree, generation=0, frozen=None)
-    write_atomic(folder / "large" / "cards.jsonl", state_text(image, 0))
+    write_atomic(folder / "large" / "cards.jsonl", state_text(image))
     return Workspace((folder / "large",))
 
 

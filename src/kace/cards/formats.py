@@ -32,7 +32,6 @@ from kace.errors import DataError
 from kace.problems import DATA
 
 SOURCE = "imported"  # the source of a card that names none
-SKILL_NAME_CHARS = 64
 _NOT_CARDS = (
     'give a card, a list of cards, {"domains": [...], "cards": [...]}, JSON lines, or the'
     " text of one card, which begins with '# name'"
@@ -57,29 +56,6 @@ def to_json(tree: EpistemicTree) -> str:
         "cards": [card.model_dump(mode="json") for card in tree],
     }
     return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-
-
-def to_skill(tree: EpistemicTree, name: str) -> str:
-    """Return a SKILL.md: front matter, then one fenced section per card."""
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:SKILL_NAME_CHARS]
-    slug = slug.strip("-") or "kace-cards"
-    about = f"{len(tree.shown)} worked techniques and checks."
-    about += (
-        " Use when solving a problem that one of the triggers below describes."
-    )
-    lines = ["---", f"name: {slug}", f"description: {about}", "---"]
-    lines += ["", f"# {slug}"]
-    for card in tree.shown:
-        # A longer fence than any in the text, so that no card can end its own section.
-        fence = "```"
-        while fence in card.payload:
-            fence += "`"
-        place = f"{card.difficulty_tag.value}; {', '.join(card.domain_tags)}"
-        lines += ["", f"## {card.card_id}", "", f"{place}.", ""]
-        lines += [f"{fence}text", card.payload.strip("\n")]
-        lines += [f"- {each}" for each in card.routing_conditions]
-        lines.append(fence)
-    return "\n".join(lines) + "\n"
 
 
 # Reading

@@ -1,20 +1,19 @@
 """A tree on disk: a directory that people can diff, safe under threads and kills.
 
-journal.jsonl has one line per change, appended and synced first; it is the truth, and
-every past tree can be rebuilt from it. cards.jsonl, a header and one card per line, is
-rewritten after each change. Its header has the content hash of what follows, so a file
-that was edited by hand is refused. snapshots/ has named copies of the same form; lock
-is held by the one writer.
+cards.jsonl, a header and one card per line, is the tree. Its header has the content
+hash of what follows, so a file that was edited by hand is refused. journal.jsonl is the
+history, one line per change, appended and synced before cards.jsonl is replaced; past
+trees are rebuilt from it. snapshots/ has named copies of cards.jsonl; lock is held by
+the one writer.
 """
 
 from __future__ import annotations
 
 import getpass
 import hashlib
-import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +28,6 @@ from kace.cards.card import (
     Card,
     StrictRecord,
     card_line,
-    read_card,
     refusal,
 )
 from kace.cards.formats import tree_from_json
@@ -42,7 +40,7 @@ from kace.cards.tree import (
     applied,
     domains_line,
 )
-from kace.errors import DataError, KaceError, UsageError
+from kace.errors import DataError, UsageError
 from kace.files import (
     LineLog,
     cannot_write,
@@ -54,17 +52,15 @@ from kace.files import (
     write_atomic,
 )
 
-FORMAT = 1
 MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal
 LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
 _SUM = 16
 _SUFFIX = len(',"sum":""}') + _SUM
-_GENERATION = re.compile(rb'\{"v":\d{1,9},"generation":(\d{1,99}),')
 _SNAPSHOT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?"
 )
-_REBUILD = "remove cards.jsonl: it is rebuilt from the journal beside it"
+_RESTORE = "restore the file, or begin a new tree from a snapshot"
 
 
 # The journal
@@ -114,28 +110,18 @@ class JournalEntry(StrictRecord):
 
 
 def read_entry(line: bytes) -> JournalEntry:
-    """Read a line of the journal; raise `TreeError` with the reason if it is damaged."""
+    """Read a line of the journal; raise `TreeError` if it is damaged."""
     text = line[:-_SUFFIX] + b"}"
     if line[-_SUFFIX:] != f',"sum":"{_checksum(text)}"}}'.encode():
         raise TreeError("it is damaged: its checksum does not match")
-    with suppress(ValidationError):
+    try:
         return JournalEntry.model_validate_json(text, context=TRUSTED)
-    with suppress(ValueError, AttributeError, TypeError):
-        version = json.loads(text).get("v")
-        if version > FORMAT:
-            what = f"it was written by a newer kace (format {version})"
-            raise TreeError(what, fix="upgrade kace")
-    raise TreeError("it is no journal entry")
+    except ValidationError:
+        raise TreeError("it is no journal entry of this version") from None
 
 
 def _checksum(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:_SUM]
-
-
-def _generation_of(line: bytes) -> int:
-    """Return the generation that a line begins with; -1 for a damaged one."""
-    found = _GENERATION.match(line)
-    return int(found[1]) if found else -1
 
 
 def replayed(
@@ -183,9 +169,9 @@ def located(where: Path | str) -> Iterator[None]:
 class Header(StrictRecord):
     """The first line of cards.jsonl."""
 
-    kace_tree: int  # the version of the format
+    kace_tree: Literal[1] = 1  # the version of the format
     generation: Annotated[int, Field(ge=0)]
-    journal: Annotated[int, Field(ge=0)]  # the length of the journal
+    journal: Annotated[int, Field(ge=0)] = 0  # read by older versions only
     frozen: str | None
     sha256: str  # the content hash of the domains here and the cards below
     domains: tuple[Domain, ...]
@@ -204,12 +190,10 @@ NOTHING = TreeState(EpistemicTree.of((), ()), generation=-1, frozen=None)
 """Before the first entry of a journal."""
 
 
-def state_text(state: TreeState, journal: int) -> str:
+def state_text(state: TreeState) -> str:
     """Return the text of cards.jsonl, or of a snapshot."""
     header = Header(
-        kace_tree=FORMAT,
         generation=state.generation,
-        journal=journal,
         frozen=state.frozen,
         sha256=state.tree.content_hash(),
         domains=state.tree.domains,
@@ -223,15 +207,26 @@ def read_file(path: Path) -> TreeState:
     """Read cards.jsonl or a snapshot; raise `TreeError` if it was changed by hand."""
     with located(path):
         first, _, rest = read_plain(path, MAX_TREE_BYTES).partition(b"\n")
-    header = _read_header(first, path)
+    try:
+        header = Header.model_validate_json(first)
+    except ValidationError:
+        raise TreeError(
+            f"{path}:1: the header is damaged, or of a newer kace",
+            fix=f"upgrade kace, or {_RESTORE}",
+        ) from None
     digest = hashlib.sha256(f"{domains_line(header.domains)}\n".encode())
     digest.update(rest)
-    if digest.hexdigest() != header.sha256:
-        if header.frozen:
-            raise _tampered(path, header.frozen, digest.hexdigest())
+    found = digest.hexdigest()
+    if header.frozen not in (None, found):
+        raise TreeError(
+            f"{path} was changed after it was frozen ({header.frozen[:12]}, now"
+            f" {found[:12]})",
+            fix=_RESTORE,
+        )
+    if found != header.sha256:
         raise TreeError(
             f"{path} was edited by hand, so its hash does not match",
-            fix=f"{_REBUILD}; then change cards with: kace tree edit",
+            fix=f"{_RESTORE}; change cards with: kace tree edit",
         )
     cards = []
     for number, line in enumerate(rest.split(b"\n")[:-1], start=2):
@@ -241,50 +236,14 @@ def read_file(path: Path) -> TreeState:
             what, fix = refusal(error)
             raise TreeError(f"{path}:{number}: {what}", fix=fix) from None
     with located(path):
-        tree = EpistemicTree.of(header.domains, cards, header.sha256)
+        tree = EpistemicTree.of(header.domains, cards, found)
     return TreeState(tree, header.generation, header.frozen)
-
-
-def _read_header(line: bytes, path: Path) -> Header:
-    try:
-        version = json.loads(line)["kace_tree"]
-        if version == FORMAT:
-            return Header.model_validate_json(line)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise TreeError(
-            f"{path}:1: the header cannot be read", fix=_REBUILD
-        ) from None
-    known = f"(format {version}, this one reads {FORMAT})"
-    raise TreeError(
-        f"{path} was written by a newer kace {known}", fix="upgrade kace"
-    )
-
-
-def _stamp_of(path: Path) -> tuple[int, int, int] | None:
-    """Return what differs between one version of a file and the next."""
-    with located(path), suppress(FileNotFoundError):
-        found = path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return None
 
 
 def _is_tree_file(path: Path) -> bool:
     """Whether a file begins like cards.jsonl rather than like plain JSON."""
     with located(path), open_plain(path) as file:
         return file.read(64).lstrip().startswith(b'{"kace_tree"')
-
-
-def _refuse_if_tampered(path: Path, state: TreeState) -> None:
-    """Raise `TreeError` for a frozen tree that is not what was frozen."""
-    if state.frozen not in (None, state.tree.content_hash()):
-        raise _tampered(path, state.frozen or "", state.tree.content_hash())
-
-
-def _tampered(path: Path, frozen: str, now: str) -> TreeError:
-    return TreeError(
-        f"{path} was changed after it was frozen ({frozen[:12]}, now {now[:12]})",
-        fix=f"restore it; or, where a journal lies beside it, {_REBUILD}",
-    )
 
 
 def open_tree(path: Path) -> EpistemicTree:
@@ -294,9 +253,7 @@ def open_tree(path: Path) -> EpistemicTree:
     if not _is_tree_file(path):
         with located(path):
             return tree_from_json(read_plain(path, MAX_TREE_BYTES))
-    state = read_file(path)
-    _refuse_if_tampered(path, state)
-    return state.tree
+    return read_file(path).tree
 
 
 def frozen_hash_of(path: Path) -> str | None:
@@ -313,7 +270,7 @@ class TreeStore:
         self.folder = folder
         self.cards_path = folder / "cards.jsonl"
         self.journal_path = folder / "journal.jsonl"
-        # What was read last, and the files it was read from.
+        # What was read last, and from which version of the file.
         self._known: tuple[object, TreeState] = (None, NOTHING)
 
     @classmethod
@@ -403,12 +360,18 @@ class TreeStore:
                 self._commit(state, state.tree, "thaw", author, note)
 
     def log(self) -> tuple[JournalEntry, ...]:
-        """Return every change, oldest first, without lines that cannot be read."""
-        entries = []
-        for _, line in self._lines():
+        """Return every change, oldest first, without lines that cannot be read.
+
+        A change that a kill left in the journal alone is no part of the tree's history.
+        """
+        entries: dict[int, JournalEntry] = {}
+        newest = self.generation
+        for line in self._lines():
             with suppress(TreeError):
-                entries.append(read_entry(line))
-        return tuple(entries)
+                entry = read_entry(line)
+                if entry.generation <= newest:
+                    entries[entry.generation] = entry
+        return tuple(entries.values())
 
     def at(self, generation: int) -> EpistemicTree:
         """Return the tree as it was at a generation."""
@@ -418,16 +381,14 @@ class TreeStore:
                 f"the tree has no generation {generation}",
                 fix=f"choose one from 0 to {newest}",
             )
-        entries = {entry.generation: entry for entry in self.log()}
-        needed = []
+        entries = self.log()[: generation + 1]
         for number in range(generation + 1):
-            if number not in entries:
+            if number >= len(entries) or entries[number].generation != number:
                 raise TreeError(
                     f"{self.journal_path}: generation {number} cannot be read",
-                    fix="see: kace tree verify",
+                    fix="choose an earlier one, or open a snapshot",
                 )
-            needed.append(entries[number])
-        return replayed(NOTHING.tree, needed)
+        return replayed(NOTHING.tree, entries)
 
     def snapshot(self, name: str) -> Path:
         """Keep the tree under a name, in a file that `open_tree` reads."""
@@ -444,90 +405,28 @@ class TreeStore:
                     f"{path} already holds another tree",
                     fix="choose another name",
                 )
-            write_atomic(path, state_text(state, 0))
+            write_atomic(path, state_text(state))
         return path
 
-    def verify(self) -> list[str]:
-        """Return everything wrong with the store, one line each."""
-        problems: list[str] = []
-        snapshots = inside(self.folder, "snapshots").glob("*.jsonl")
-        for path in (self.cards_path, *sorted(snapshots)):
-            try:
-                for card in read_file(path).tree:
-                    read_card(card_line(card))
-            except DataError as error:
-                problems.append(error.message)
-        entries: list[JournalEntry] = []
-        end = 0
-        for number, line in self._lines():
-            end += len(line) + 1
-            try:
-                entry = read_entry(line)
-                if entry.generation != len(entries):
-                    what = f"it is generation {entry.generation}"
-                    raise TreeError(f"{what} where {len(entries)} must be")
-                entries.append(entry)
-            except TreeError as error:
-                problems.append(f"{self.journal_path}:{number}: {error}")
-        size = _stamp_of(self.journal_path)
-        if size and size[1] > end:
-            problems.append(f"{self.journal_path}: the last line is torn")
-        if not problems and replayed(NOTHING.tree, entries) != self.load():
-            problems.append(
-                f"{self.cards_path}: it is not the tree that the journal has"
-            )
-        return problems
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Iterate over the journal's whole lines with their numbers."""
+    def _lines(self) -> Iterator[bytes]:
+        """Iterate over the journal's whole lines."""
         path = self.journal_path
         with located(path), suppress(FileNotFoundError):
-            for number, _, line in whole_lines(path, most=MAX_TREE_BYTES):
-                yield number, line
+            for _, _, line in whole_lines(path, most=MAX_TREE_BYTES):
+                yield line
 
     def _has_tree(self) -> bool:
         with located(self.folder):
-            return self.cards_path.exists() or any(self._lines())
+            return self.cards_path.exists()
 
     def _read(self) -> TreeState:
-        """Read cards.jsonl and the journal's entries since, unless both are unchanged."""
-        stamps = _stamp_of(self.cards_path), _stamp_of(self.journal_path)
-        known, state = self._known
-        if known == stamps:
-            return state
-        state = NOTHING
-        if stamps[0]:
-            state = read_file(self.cards_path)
-        entries = self._entries_after(state.generation)
-        if entries:
-            last = entries[-1]
-            tree = replayed(state.tree, entries)
-            state = TreeState(tree, last.generation, last.frozen)
-        _refuse_if_tampered(self.folder, state)
-        self._known = (stamps, state)
-        return state
-
-    def _entries_after(self, generation: int) -> Sequence[JournalEntry]:
-        """Return the entries after a generation; damage before it does no harm."""
-        lines = list(self._lines())
-        start = 0
-        for place, (_, line) in enumerate(lines, start=1):
-            if 0 <= _generation_of(line) <= generation:
-                start = place
-        entries = []
-        for expected, (number, line) in enumerate(
-            lines[start:], start=generation + 1
-        ):
-            with located(f"{self.journal_path}:{number}"):
-                entry = read_entry(line)
-                if entry.generation != expected:
-                    raise TreeError(
-                        f"it is generation {entry.generation}, where generation"
-                        f" {expected} must be",
-                        fix="restore the file, or begin again from a snapshot",
-                    )
-            entries.append(entry)
-        return entries
+        """Read cards.jsonl, unless it is unchanged."""
+        with located(self.cards_path):
+            found = self.cards_path.stat()
+        stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if self._known[0] != stamp:
+            self._known = (stamp, read_file(self.cards_path))
+        return self._known[1]
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -559,7 +458,7 @@ class TreeStore:
         author: str,
         note: str,
     ) -> EpistemicTree:
-        """Append the change from a state to a tree to the journal, then rewrite cards.jsonl."""
+        """Append the change to the journal, then rewrite cards.jsonl."""
         domains = None
         if state.tree.domains != tree.domains:
             domains = DomainsChange(
@@ -584,24 +483,19 @@ class TreeStore:
             raise UsageError(
                 f"the change cannot be recorded: {what}", fix=fix
             ) from None
-        line = entry.line()
         try:
             # A torn last line is cut first.
             with LineLog(self.journal_path) as log:
-                end = log.append(line) + len(line.encode()) + 1
+                log.append(entry.line())
         except OSError as error:  # of the sync at the end
             raise cannot_write(self.journal_path, error) from None
-        self._checkpoint(TreeState(tree, entry.generation, entry.frozen), end)
-        return tree
-
-    def _checkpoint(self, state: TreeState, journal: int) -> None:
-        """Rewrite cards.jsonl. Its changes are durable, so a full disk is no failure."""
         # A killed writer may have left temporary files; this one holds the lock.
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):
             with suppress(OSError):
                 litter.unlink()
-        with suppress(KaceError):
-            write_atomic(self.cards_path, state_text(state, journal))
+        after = TreeState(tree, entry.generation, entry.frozen)
+        write_atomic(self.cards_path, state_text(after))
+        return tree
 
 
 _ALWAYS = ("create", "freeze", "thaw")

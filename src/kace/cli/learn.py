@@ -41,7 +41,7 @@ from kace.cli.terminal import (
 )
 from kace.config import PROFILE_FILE, Config, load_config, profile_of
 from kace.errors import UsageError
-from kace.files import confine_files, inside, read_plain, write_atomic
+from kace.files import inside, read_plain, write_atomic
 from kace.learning import StepResult
 from kace.learning.calibrate import (
     LEAST,
@@ -208,7 +208,7 @@ def command(
         options.show([asdict(row) for row in rows], forecast_lines(rows))
         note("kace: nothing was spent")
         return
-    _wall_in(config, train, out)
+    _fetch_weights(config)
     start = open_tree(config.tree) if config.tree else None
     config = config.model_copy(update={"tree": None})
     hashes = HeldOutHashes.of(kept_out)
@@ -231,7 +231,7 @@ def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
         teacher = learn_demo.RecordedTeacher()
     train, held_out = learn_demo.load_slices(config)
     print_lines(learn_demo.intro_lines(train, held_out, config))
-    _wall_in(config, out)
+    _fetch_weights(config)
     tree = out / "tree"
     kept_out = HeldOutHashes.of(held_out.problems)
     _learn(LearnPlan(train, config, settings, tree, kept_out), teacher)
@@ -265,17 +265,11 @@ def _training_data(
     return problems, tuple(kept_out)
 
 
-def _wall_in(config: Config, *given: Path) -> None:
-    """Fetch weights, then let this process open only the files and folders it needs."""
+def _fetch_weights(config: Config) -> None:
+    """Fetch the weights of embedded models."""
     prepare(config)
-    teacher = config.teacher or ""
-    if teacher.startswith("local/"):
+    if (config.teacher or "").startswith("local/"):
         ensure_weights(config.for_teacher())
-    folders = []
-    for name in (config.model, teacher):
-        if name.startswith(("exchange/", "replay/", "local/")):
-            folders.append(Path(name.partition("/")[2]))
-    confine_files([*given, config.cache_dir, *folders])
 
 
 def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
@@ -480,7 +474,7 @@ def _train_method(
         print(f"made         {out}: {_fewshot_size(train_knn(plan))}")
         print("calls        none: no model is called")
         return
-    _wall_in(config, train, out)
+    _fetch_weights(config)
 
     def note_step(step: StepName, value: StepResult, fresh: bool) -> None:
         if fresh:

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from kace.api import asolve_config
-from kace.cards import diff as diffs
 from kace.cards import formats
 from kace.cards.card import (
     UNIVERSAL,
@@ -60,9 +59,6 @@ from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
-from kace.words import counted
-
-COLOURS = {"+": "green", "-": "red", "~": "bold", ">": "cyan", "x": "yellow"}
 
 
 def _to_path(
@@ -292,8 +288,8 @@ def edit(
             _edit_file(Path(file), card.payload + "\n")
         text = read_input(file, decoded)
         change = Edit(_new_card(card, text))
-    after = store.apply(change, author=author(), note=_flat(why))
-    _print_diff(diffs.diff(before, after))
+    store.apply(change, author=author(), note=_flat(why))
+    note(f"{card_id}: generation {store.generation}")
 
 
 @command.command()
@@ -317,30 +313,12 @@ def log(options: Options, tree: Path, card: str | None) -> None:
 
 @command.command()
 @TREE
-@click.argument("other")
-def diff(tree: Path, other: str) -> None:
-    """Show what changed between two trees, or since a generation.
-
-    kace tree diff A B, kace tree diff A 3.
-    """
-    if other.isdecimal() and not Path(other).exists():
-        store = _open_store(tree)
-        changes = diffs.diff(store.at(int(other)), store.load())
-    else:
-        changes = diffs.diff(open_tree(tree), open_tree(tree_path(other)))
-    _print_diff(changes)
-
-
-@command.command()
-@TREE
 @click.argument("generation", type=click.IntRange(min=0))
 @NOTE
 def revert(tree: Path, generation: int, why: str) -> None:
     """Restore a tree to a generation, as a new change."""
     store = _open_store(tree)
-    before = store.load()
-    after = store.revert(generation, author=author(), note=_flat(why))
-    _print_diff(diffs.diff(before, after))
+    store.revert(generation, author=author(), note=_flat(why))
     note(
         f"{tree} is as it was at generation {generation}; now generation "
         f"{store.generation}"
@@ -366,39 +344,16 @@ def thaw(tree: Path, why: str) -> None:
 
 @command.command()
 @TREE
-def verify(tree: Path) -> None:
-    """Check cards, journal and frozen hash. Exit 1 with the list of problems."""
-    if not tree.is_dir():
-        open_tree(tree)
-        return
-    problems = TreeStore.open(tree).verify()
-    print_lines(map(plain, problems))
-    note(f"{tree}: {counted(len(problems), 'problem')}")
-    if problems:
-        sys.exit(1)
-
-
-@command.command()
-@TREE
-@click.option(
-    "--to",
-    type=click.Choice(["json", "skill"]),
-    default="json",
-    help="json (the whole tree) or skill (SKILL.md).",
-)
 @click.option(
     "--out",
     "-o",
     type=PATH,
     help="A file to write; by default standard output.",
 )
-@click.option("--name", help="The name of a skill; by default the tree's name.")
-def export(tree: Path, to: str, out: Path | None, name: str | None) -> None:
-    """Write the tree for another tool."""
+def export(tree: Path, out: Path | None) -> None:
+    """Write the whole tree as JSON."""
     found = open_tree(tree)
     text = formats.to_json(found)
-    if to == "skill":
-        text = formats.to_skill(found, name or _name_of(tree))
     if out is None:
         write_bytes(text)
     else:
@@ -597,10 +552,3 @@ def _entry_row(entry: JournalEntry) -> str:
     why = plain(entry.note, 200)
     row = f"{entry.generation:>5}  {time}  {who}  {entry.kind:9}  {cards}"
     return f"{row}  {why}".rstrip()
-
-
-def _print_diff(changes: diffs.TreeDiff) -> None:
-    """Print a diff to standard output and its counts to standard error."""
-    lines = map(plain, changes.lines())
-    print_lines(lines, lambda line: COLOURS.get(line.lstrip()[:1], ""))
-    note(changes.summary())
