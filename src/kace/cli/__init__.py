@@ -25,6 +25,7 @@ VERBS = {
     "Measure": {
         "eval": "Evaluate a system on a data set and write a run.",
         "report": "Compare runs: a table, or an HTML page.",
+        "lift": "Measure whether a SKILL.md, a prompt file or a card helps.",
         "reproduce": "Run the paper's table for a benchmark.",
     },
     "Look": {

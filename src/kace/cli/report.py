@@ -28,8 +28,9 @@ from kace.report.evaluation import (
 )
 from kace.runs.compare import Change, Comparison, p_text
 from kace.runs.metrics import Metrics
+from kace.runs.scores import open_results
 from kace.runs.shards import merge_shards
-from kace.runs.table import CardUse, open_tables
+from kace.runs.table import CardUse
 from kace.words import counted, points
 
 HEAD = (
@@ -67,6 +68,12 @@ LISTED = 12  # problems named in a line; the rest are counted
     metavar="RUN",
     help="The runs are shards: join them here first, as one run.",
 )
+@click.option("--scorer", help="Which scorer of an inspect_ai log counts.")
+@click.option(
+    "--right-from",
+    type=float,
+    help="Scores of a CSV file or a log count as right from here on.",
+)
 @takes("json")
 def command(
     options: Options,
@@ -76,17 +83,25 @@ def command(
     base: str | None,
     cluster: str | None,
     merge: Path | None,
+    scorer: str | None,
+    right_from: float | None,
 ) -> None:
     """Compare runs: a table, or an HTML page.
 
-    RUN are folders that kace eval wrote. kace report RUN RUN prints a table, with --out
-    DIR it writes a page. Differences come with intervals and p values.
+    RUN are folders that kace eval wrote, logs of inspect_ai (.eval), or a CSV file with
+    the columns problem, system and score, and seed and cluster if there are some.
+    Differences come with intervals and p values; --out DIR writes a page.
     """
     config = options.config()
     if merge is not None:
         runs = _merge(runs, merge)
+    tables = open_results(
+        runs, cluster=cluster, scorer=scorer, right_from=right_from
+    )
+    if cluster != "problem" and all(table.folder is None for table in tables):
+        cluster = cluster and "family"  # the named column was read as families
     found = evaluation_of(
-        open_tables(runs),
+        tables,
         base=base,
         prices=config.prices,
         cluster=cluster,
@@ -154,7 +169,7 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
         f"{arm.problems:,}{seeds}",
         "" if arm.accuracy is None else f"{arm.accuracy:.1%}",
         interval,
-        f"{arm.paper_calls:.2f}",
+        f"{arm.paper_calls:.2f}" if arm.paper_calls else "",
     )
     if found is None:
         return (*ours, "(base)", "", "", "")

@@ -98,6 +98,7 @@ def shortened(text: str, limit: int) -> str:
 # What a tier reads
 
 NO_USAGE = Usage()
+NOTES = "notes"  # the name by which notes are hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Context:
     calls: int = 0  # made to choose what is read; they are not solver calls
     usage: Usage = NO_USAGE
     hide: Callable[[AttemptKey, Sequence[str]], tuple[str, ...]] | None = None
-    """Returns which of these cards are hidden from an attempt, to measure what each is worth."""
+    """Returns which of these cards, or NOTES, are hidden from an attempt, to measure what each is worth."""
 
     @property
     def text_cards(self) -> tuple[Card, ...]:
@@ -175,12 +176,16 @@ class Context:
         return tuple(card.card_id for card in self.cards)
 
     def seen_by(self, key: AttemptKey) -> tuple[Context, tuple[str, ...]]:
-        """Return what one attempt is shown, and the cards that are hidden from it."""
+        """Return what one attempt is shown, and the names of what is hidden from it."""
         if self.hide is None:
             return self, ()
-        hidden = self.hide(key, self.card_ids)
+        names = self.card_ids
+        if self.notes:
+            names += (NOTES,)
+        hidden = self.hide(key, names)
         seen = tuple(card for card in self.cards if card.card_id not in hidden)
-        return replace(self, cards=seen), hidden
+        notes = "" if NOTES in hidden else self.notes
+        return replace(self, cards=seen, notes=notes), hidden
 
     def record(self, tier: TierName) -> RetrievedContext:
         """Return the entry for the trace."""

@@ -181,10 +181,12 @@ def lead(found: Evaluation) -> str:
         size = f"{size} over {counted(len(best.seeds), 'seed')}"
     low, high = best.wilson
     share = f"{best.accuracy:.1%} of {size} ({low:.1%} to {high:.1%})"
-    calls = f"with {best.paper_calls:.2f} calls per problem"
+    calls = ""
+    if best.paper_calls:
+        calls = f", with {best.paper_calls:.2f} calls per problem"
     if len(found.arms) == 1:
-        return f"{best.name} answered {share} correctly, {calls}."
-    highest = f"Highest is {best.name}: {share}, {calls}."
+        return f"{best.name} answered {share} correctly{calls}."
+    highest = f"Highest is {best.name}: {share}{calls}."
     against = found.against_base(best.name)
     if len(found.comparisons) == 1:
         against = found.comparisons[0]
@@ -298,7 +300,9 @@ def tradeoff_plot(arms: Iterable[Metrics]) -> Plot | None:
     """Plot accuracy against calls."""
     spots = []
     for arm in arms:
-        if arm.accuracy is not None and arm.wilson is not None:
+        if arm.accuracy is None or arm.wilson is None:
+            continue
+        if arm.paper_calls:  # unknown for scores of other tools
             place = (arm.paper_calls, arm.accuracy, *arm.wilson)
             spots.append(Spot(arm.name, *place))
     if len(spots) < 2:

@@ -907,13 +907,24 @@ def open_tables(
     A run is named after its system, or by its path if two share a system.
     """
     tables = [Table.open(folder, progress=progress) for folder in folders]
+    return name_apart(tables, [str(folder) for folder in folders])
+
+
+def name_apart(
+    tables: Sequence[Table], places: Sequence[str]
+) -> tuple[Table, ...]:
+    """Return tables under different names: their own, else their model's, else their place."""
+    found = list(tables)
     times = Counter(table.name for table in tables)
-    for at, folder in enumerate(folders):
-        if times[tables[at].name] > 1:
-            tables[at] = tables[at].named(str(folder))
-    if len({table.name for table in tables}) < len(tables):
+    models = Counter(table.manifest.model for table in tables)
+    for at, table in enumerate(tables):
+        if times[table.name] > 1:
+            model = table.manifest.model
+            apart = table.folder is None and model and models[model] == 1
+            found[at] = table.named(model if apart else places[at])
+    if len({table.name for table in found}) < len(found):
         raise DataError("a run is given twice", fix="name every run once")
-    return tuple(tables)
+    return tuple(found)
 
 
 def recently_written(*paths: Path) -> bool:

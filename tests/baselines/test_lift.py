@@ -1,0 +1,150 @@
+"""`kace lift` shows a text to attempts at random, and what it finds is what the text does."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import random
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kace.baselines.lift import SkillLift, lift_of, read_skill, run_lift
+from kace.cards.card import CardError
+from kace.config import load_config
+from kace.errors import DataError
+from kace.ladder.prompt import NOTES
+from kace.models.base import Request
+from kace.models.scripted import Script, Scripted
+from kace.problems import Problem
+from kace.runs.metrics import Clusters
+from kace.runs.run import Run
+from tests.command import run_kace
+
+ROOT = Path(__file__).parents[2]
+CARD = (ROOT / "docs" / "examples" / "average-speed.md").read_text()
+PROBLEMS = tuple(Problem(f"How many are {n} and one?", str(n + 1)) for n in range(30))
+EACH = Clusters("problem", {})
+
+
+def measured(folder: Path, text: str, script: Script, attempts: int = 6) -> SkillLift:
+    """What a text does to a model that is scripted."""
+    skill_file = folder / "skill.md"
+    skill_file.write_text(text)
+    skill = read_skill(skill_file)
+    config = load_config({"model": "scripted/custom"}, env={"HOME": "/nonexistent"})
+    with Run(folder / "run", {"v": 1}) as run:
+        asyncio.run(run_lift(run, PROBLEMS, config, skill, attempts, model=Scripted(script)))
+        run.table.refresh()
+        return lift_of(skill, run.table.solutions(), EACH)
+
+
+def answers(share_right: float, told: float) -> Script:
+    """A model that is right so often, and more often if its prompt has the hint."""
+
+    def reply(request: Request) -> str:
+        hint = "ADD ONE" in request.messages[0].content
+        text = request.messages[-1].content
+        right = int(text.split(" and one")[0].rpartition(" ")[2]) + 1
+        chance = random.Random(request.sampling.seed).random()
+        return f"\\boxed{{{right if chance < (told if hint else share_right) else -1}}}"
+
+    return reply
+
+
+def test_a_text_that_helps_is_found_and_by_how_much(tmp_path: Path):
+    found = measured(tmp_path, "Always ADD ONE.", answers(0.3, 0.8))
+    assert found.lift.p < 0.001 and found.verdict.startswith("It helps here: +")
+    assert found.lift.difference == pytest.approx(0.5, abs=0.15)
+    low, high = found.lift.interval or (0, 0)
+    assert 0 < low < found.lift.difference < high
+    assert found.sham.p > 0.05
+    assert found.attempts + found.attempts_without == 6 * len(PROBLEMS)
+    assert 60 < found.attempts < 120
+    assert found.input > found.input_without
+
+
+def test_a_text_that_harms_is_found(tmp_path: Path):
+    assert measured(tmp_path, "Never ADD ONE.", answers(0.9, 0.3)).verdict.startswith("It harms here: -")
+
+
+def test_a_text_that_does_nothing_is_not(tmp_path: Path):
+    found = measured(tmp_path, "Think.", answers(0.5, 0.9))
+    assert "indistinguishable on 30 problems" in found.verdict
+
+
+def test_hidden_attempts_get_the_prompt_without_the_text(tmp_path: Path):
+    seen: list[bool] = []
+
+    def reply(request: Request) -> str:
+        seen.append("ADD ONE" in request.messages[0].content)
+        return "\\boxed{1}" if seen[-1] else "none"
+
+    found = measured(tmp_path, "ADD ONE", reply)
+    assert (found.attempts, found.attempts_without) == (seen.count(True), seen.count(False))
+    run = (tmp_path / "run" / "traces.jsonl").read_text().splitlines()
+    for attempt in json.loads(run[0])["attempts"]:
+        assert (attempt["answer"] is None) == (attempt["hidden"] == [NOTES])
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("bench_lift")
+
+
+@pytest.mark.parametrize("family", [1, 3])
+def test_false_alarms_are_at_most_nominal_in_1000_simulations(bench: ModuleType, family: int):
+    chance = random.Random(5)
+    runs = [bench.simulate(bench.World(12, family, 0.0), chance) for _ in range(1000)]
+    most = 50 + 2.33 * (1000 * 0.05 * 0.95) ** 0.5  # 1 % of worlds at exactly 5 % have more
+    assert sum(run.lift.p <= 0.05 for run in runs) <= most
+    assert sum(run.sham.p <= 0.05 for run in runs) <= most
+    assert abs(sum(run.lift.difference for run in runs)) / 1000 < 0.02
+
+
+def test_the_sham_finds_nothing_where_the_text_does_a_lot(bench: ModuleType):
+    chance = random.Random(5)
+    runs = [bench.simulate(bench.World(24, 1, 0.4), chance) for _ in range(100)]
+    assert sum(run.lift.p <= 0.05 for run in runs) > 90
+    assert sum(run.sham.p <= 0.05 for run in runs) < 12
+
+
+def test_a_skill_is_read_without_its_front_matter_and_a_card_as_a_card(tmp_path: Path):
+    (tmp_path / "SKILL.md").write_text("---\nname: x\ndescription: y\n---\n\n# Dates\n\nCount from one.\n")
+    assert read_skill(tmp_path).text == "# Dates\n\nCount from one."
+    assert read_skill(tmp_path).card is None
+    (tmp_path / "card.md").write_text(CARD)
+    card = read_skill(tmp_path / "card.md").card
+    assert card and card.card_id == "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
+    (tmp_path / "bad.md").write_text(CARD.split("Example:")[0])
+    with pytest.raises(CardError, match="has no whole 'Example:'"):
+        read_skill(tmp_path / "bad.md")
+    (tmp_path / "empty.md").write_text("\n")
+    with pytest.raises(DataError, match="no text in it"):
+        read_skill(tmp_path / "empty.md")
+
+
+def test_the_verb_resumes_and_says_both_figures(tmp_path: Path):
+    (tmp_path / "card.md").write_text(CARD)
+    rows = [{"problem": f"Throw {n}.", "answer": "1", "family": f"f{n // 2}"} for n in range(8)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    arguments = ("lift", "--skill", "card.md", "--data", "d.jsonl", "--model", "scripted/dice?sides=2")
+    plan = run_kace(tmp_path, *arguments, "--dry-run")
+    assert plan.returncode == 0 and "card.md, read as a card" in plan.stderr and "64 calls" in plan.stderr
+    assert not (tmp_path / "runs").exists()
+    done = run_kace(tmp_path, *arguments, "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "A/A" in done.stdout
+        and "With it and without it are indistinguishable on 8 problems of 4 families." in done.stdout
+    )
+    again = run_kace(tmp_path, *arguments, "--out", "run", "--json", "--max-calls", "1")
+    found = json.loads(again.stdout)
+    assert found["lift"]["clusters"] == 4 and found["attempts"] + found["attempts_without"] == 64
+    other = run_kace(tmp_path, *arguments, "--out", "run", "--attempts", "4")
+    assert other.returncode == 2 and "holds a run with another system" in other.stderr
+    missing = run_kace(tmp_path, "lift", "--skill", "nothing.md", "--data", "d.jsonl")
+    assert missing.returncode == 2 and missing.stderr.startswith("kace: nothing.md: no such file")
