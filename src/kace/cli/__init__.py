@@ -107,10 +107,7 @@ class Verbs(click.Group):
 )
 @click.version_option(package_name="kace", message="kace %(version)s")
 def app() -> None:
-    """Make a frozen language model better at checkable problems.
-
-    Start with: kace demo. Every verb has --help.
-    """
+    """Make a frozen language model better at checkable problems. First: kace demo."""
 
 
 def main() -> None:
