@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kace.cards.store import TreeStore, open_tree
 from kace.learning.report import DOMAINS
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problems import problem_rows
-from tests.command import Kace, run_kace
+from tests.command import Kace, environment, run_kace
 from tests.learning.world import World, problems
 
 TRAIN = problems(2)
@@ -71,6 +72,40 @@ def test_a_teacher_by_files_a_report_and_a_replay(kace: Kace, tmp_path: Path):
         for name in ("tree", "again")
     ]
     assert cards[0] == cards[1] != []
+
+
+AGENT = """#!{python}
+import re, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.cli.test_learn import answer_all
+assert Path(re.search(r"desk/\\S+[.]request[.]md", sys.argv[1])[0]).is_file()
+answer_all(Path("desk"))
+"""
+
+
+@pytest.mark.slow
+def test_a_coding_agent_is_the_teacher_as_the_page_says(tmp_path: Path):
+    """The page's own lines, run by a shell, with a program in the place of the agent."""
+    root = Path(__file__).resolve().parents[2]
+    (script,) = re.findall(
+        r"```bash\n(kace learn [^`]*exchange/desk.*?)```", (root / "docs/learning.md").read_text(), re.S
+    )
+    assert len(script.splitlines()) <= 10
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {"agent": AGENT, "kace": "#!{python}\nfrom kace.cli import main\nmain()\n"}.items():
+        (programs / name).write_text(text.format(python=sys.executable, root=str(root)))
+        (programs / name).chmod(0o755)
+    (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(TRAIN)) + "\n")
+    (tmp_path / "short.toml").write_text("[learning]\nexamples = 0\nwordings = 0\nmax_harm = 0\n")
+    env = environment(tmp_path, KACE_MODEL="scripted/dice?sides=9", KACE_PROFILE="short.toml")
+    env["PATH"] = f"{programs}:{env['PATH']}"
+    quick = script.replace("sleep 2", "sleep 0.1")
+    done = subprocess.run(["bash", "-c", quick], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert TreeStore.open(tmp_path / "tree").frozen_hash, done.stderr
+    report = json.loads(run_kace(tmp_path, "learn", "report", "tree", "--json").stdout)
+    assert report["state"] == "finished" and report["teacher"] == "exchange/desk" and report["funnel"]["proposed"]
 
 
 def test_a_teachers_replies_are_as_long_as_asked_for(kace: Kace, tmp_path: Path):

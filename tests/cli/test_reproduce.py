@@ -36,7 +36,7 @@ USEFUL = {"ace", "domain-ace", "tiered-ace", "gepa", "tiered-gepa", "kace", "kac
 USEFUL |= {"kace-router", "kace-retriever"}
 """Arms that are shown what the teacher knows."""
 FROM_TREE = {"kace", "kace-no-domain", "kace-monolithic", "kace-router", "kace-retriever", "kace-random"}
-FROM_TREE |= {"kace-placebo"}
+FROM_TREE |= {"kace-placebo", "kace-reflections"}
 
 
 def words(folder: Path, url: str, *more: str) -> tuple[str, ...]:
@@ -202,7 +202,9 @@ def test_a_frozen_tree_of_the_papers_size_runs_whole(tmp_path: Path):
         more = ("--tree", "tree", "--arms", ",".join(arms), "--yes")
         done = run_kace(tmp_path, *words(tmp_path, server.url, *more))
     assert done.returncode == 0, done.stderr
-    table = json.loads((tmp_path / "r" / "paper.json").read_text())
+    written = (tmp_path / "r" / "paper.json").read_text()
+    assert "-0.0" not in written
+    table = json.loads(written)
     assert [row["arm"] for row in table["arms"]] == arms
     assert len(table["comparisons"]) == len(arms) - 1
     assert table["tree"][-2]["cards"] == 132

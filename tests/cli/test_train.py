@@ -111,6 +111,7 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
         (("gepa", *SCRIPTED, "--set", "budget_tokens=500"), "unknown setting 'budget_tokens'"),
         (("ace", *SCRIPTED, "--validation", "train.jsonl"), "--validation is not an option of ace"),
         (("ace", *SCRIPTED, "--tree", "train.jsonl"), "--tree is not an option of ace"),
+        (("reflections", *SCRIPTED), "reflections replace the cards of a tree, and none is named"),
         (("ace", *SCRIPTED, "--dry-run"), "--dry-run does not know ace"),
         (("ace", *SCRIPTED, "--held-out", "train.jsonl"), "18 training problems appear in train.jsonl too"),
     ],

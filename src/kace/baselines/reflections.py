@@ -70,7 +70,7 @@ async def train_reflections(training: Training) -> EpistemicTree:
     for card in plan.tree.shown:
         sources.update(card.provenance.supporting_problems)
     problems = [by_name[name] for name in sorted(sources & by_name.keys())]
-    if not problems:
+    if plan.tree.shown and not problems:
         raise DataError(
             "no card of the tree came from a training problem",
             fix="name the tree (--tree) and the file that it was learned from",

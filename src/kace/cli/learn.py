@@ -457,6 +457,11 @@ def _train_method(
     if method == "gepa":
         require_gepa()
     config = options.config()
+    if method == "reflections" and config.tree is None:
+        raise UsageError(
+            "reflections replace the cards of a tree, and none is named",
+            fix="name the tree: --tree TREE",
+        )
     chosen = load_problems(validation, config.fields) if validation else ()
     problems, _ = _training_data(train, held_out, config, options.limit)
     learning = profile_of(config.profile).get("learning", {})

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,24 +97,24 @@ PAPER_TREES = {
 """Cards, tokens, and tokens per card."""
 PAPER_COSTS = (
     (
-        "the paper: teacher, an epoch",
+        "the paper's AIME: teacher, an epoch",
         100_000,
         1_000_000,
         200_000,
         320_000,
         6.08,
     ),
-    ("the paper: solver, 360 problem-runs", None, None, None, None, 5.28, 6.84),
+    ("the paper's AIME: solver, 360 runs", None, None, None, None, 5.28, 6.84),
 )
 COSTS = (
     *("part", "cache write", "cache read", "fresh input", "output"),
     *("usd", "usd without caches"),
 )
 TITLES = {
-    "arms": "Beside the paper's figures",
-    "comparisons": "KACE against the other arms",
+    "arms": "Beside the paper's figures (percent, 95 % intervals)",
+    "comparisons": "KACE against the other arms (points, 95 % intervals)",
     "tree": "The size of the tree",
-    "costs": "What learning cost, by epoch and phase",
+    "costs": "What learning cost by epoch and phase (tokens)",
 }
 
 
@@ -420,6 +420,7 @@ def finish(recipe: Recipe, config: Config) -> None:
             sections[TITLES[name]] = _cells(rows)
     base = "kace" if "kace" in recipe.arms else None
     evaluation = evaluation_of(tables, base=base, prices=config.prices)
+    evaluation = replace(evaluation, title=f"The paper's {recipe.benchmark}")
     path = recipe.out / "report" / "index.html"
     write_atomic(path, page(evaluation, sections))
     for title, cells in sections.items():
@@ -451,7 +452,7 @@ def paper_tables(
             gain: Row = {"kace against": each.other, "paper": None}
             if each.other in paper:
                 gain["paper"] = round(paper["kace"] - paper[each.other], 1)
-            gain["difference"] = round(-100 * each.difference, 1)
+            gain["difference"] = round(-100 * each.difference, 1) + 0.0
             gain |= _interval((-high, -low))
             comparisons.append({**gain, "p (Holm)": round(each.adjusted, 4)})
     sizes = []
@@ -472,7 +473,11 @@ def paper_tables(
 
 def _interval(ends: tuple[float, float]) -> dict[str, float]:
     low, high = ends
-    return {"low": round(100 * low, 1), "high": round(100 * high, 1)}
+    # Adding zero removes the sign of a negative one.
+    return {
+        "low": round(100 * low, 1) + 0.0,
+        "high": round(100 * high, 1) + 0.0,
+    }
 
 
 def tree_sizes(tree: EpistemicTree) -> list[Row]:
