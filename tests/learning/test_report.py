@@ -25,7 +25,7 @@ from kace.learning.measure import CardVotes, Comparison, Fire, Impact, Lift, tex
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
 from kace.learning.revise import Action, Revision, Revisions
-from kace.learning.study import Bill, RunTotals, StepLog, StepName, TreeWriter, bill_of
+from kace.learning.study import Bill, RoleBill, RunTotals, StepLog, StepName, TreeWriter, bill_of
 from kace.learning.teacher import CardRefusal, Partition
 from kace.models.base import AttemptKey, Finish, Reply, Usage
 from kace.models.cache import CallRecord, CallStore
@@ -315,6 +315,13 @@ def test_cards_come_with_what_they_are_worth(report: LearningReport):
     assert quiet.lift is None and quiet.fire is None
 
 
+def test_cards_that_could_not_be_measured_are_counted(report: LearningReport):
+    assert [each.card.card_id for each in report.cards if not each.lift] == [QUIET] and report.unmeasured == 1
+    assert "1 card of the tree could not be measured" in page(report)
+    told = "\n".join(report_lines(replace(report, cards=report.cards[:1])))
+    assert "not measured" not in told
+
+
 def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
     learner = Learner(tmp_path / "tree")
     with learner.notebook:
@@ -338,6 +345,13 @@ def test_the_tree_is_counted_by_domain(report: LearningReport):
 def test_costs_are_by_role_and_add_up(report: LearningReport):
     assert [(cost.role, cost.calls) for cost in report.costs] == [("solver", 12), ("teacher", 3)]
     assert report.usd == 1.25
+
+
+def test_the_page_has_costs_by_epoch_and_phase_with_cache_writes_and_reads(report: LearningReport):
+    part = RoleBill(role="epoch 1 add: teacher", calls=3, input=100, cached=40, written=10, output=5, usd=0.5)
+    shown = page(replace(report, cost_parts=(part,)))
+    row = re.search(r"epoch 1 add: teacher</td>(.*?)</tr>", shown, re.DOTALL)
+    assert row and re.findall(r">([\d.]+)</td>", row[1]) == ["3", "10", "40", "50", "5", "0.50"]
 
 
 def test_the_teachers_cost_is_told_by_step_with_its_second_rounds(tmp_path: Path):
@@ -529,7 +543,7 @@ def test_the_terminal_shows_it_in_80_columns(report: LearningReport):
     lines = report_lines(report)
     assert not list(too_long(lines))
     told = "\n".join(lines)
-    for part in ("+25.0 [+5.0, +45.0]", "1 merged", "1.25"):
+    for part in ("+25.0 [+5.0, +45.0]", "1 merged", "1.25", "not measured 1 card: no solve showed them"):
         assert part in told, part
 
 

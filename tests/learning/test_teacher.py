@@ -19,6 +19,7 @@ from kace.learning.teacher import (
     read_each,
 )
 from kace.models.base import Failure, ModelError, Role
+from kace.models.http import OpenAIModel
 from tests.learning.said import Said
 
 NOTE = Grammar("card", name="id", required=("id", "payload"), text="payload")
@@ -60,6 +61,8 @@ def test_the_same_question_is_the_same_request():
 
 def test_the_source_is_the_model_that_teaches():
     assert Teacher(Said()).source == "scripted/teacher"
+    remote = OpenAIModel("m", base_url="https://me:pw@far.invalid/v1", api_key="k", timeout=1.0, name="openai/m")
+    assert Teacher(remote).source == "openai/m", "no address travels with a card"
 
 
 # The repair round

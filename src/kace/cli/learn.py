@@ -609,6 +609,8 @@ def _head(report: LearningReport) -> Iterator[str]:
     yield f"refused      {found.refused}"
     yield f"admitted     {found.admitted} ({merged})"
     yield f"kept         {kept}"
+    if report.unmeasured:
+        yield f"not measured {counted(report.unmeasured, 'card')}: no solve showed them"
     yield f"tree         ~{found.tokens:,} tokens, {frozen}"
     if report.unread:
         steps = counted(len(report.unread), "step")

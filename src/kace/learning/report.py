@@ -198,6 +198,15 @@ class LearningReport:
         return tuple(run for run in whole if run.problems == most)
 
     @property
+    def unmeasured(self) -> int:
+        """Return how many cards of the tree no attempt could compare."""
+        count = 0
+        for each in self.cards:
+            if each.card.status is not Status.DEPRECATED and each.lift is None:
+                count += 1
+        return count
+
+    @property
     def rules(self) -> list[tuple[tuple[str, str], int]]:
         """Return the rules that something was refused for, most frequent first."""
         rules: Counter[tuple[str, str]] = Counter()
