@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from hypothesis import strategies as st
 
-from kace.cards.card import BODY_CAPS, LINE, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status, broken_tex
+from kace.cards.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status, stray_character
 from kace.cards.tree import Domain, EpistemicTree
 
 ALGEBRA = Domain(name="algebra", description="equations, factoring and identities", share=0.6, signals=("solve for x",))
@@ -66,7 +64,7 @@ def small_tree() -> EpistemicTree:
     )
 
 
-_CHARACTERS = st.characters(exclude_categories=("Cs", "Cc")).filter(lambda sign: re.match(LINE, sign) is not None)
+_CHARACTERS = st.characters(exclude_categories=("Cs", "Cc")).filter(lambda sign: not stray_character(sign))
 _WORDS = st.text(_CHARACTERS.filter(lambda char: not char.isspace()), min_size=1, max_size=8)
 _LINES = st.one_of(
     st.text(_CHARACTERS, max_size=40), st.sampled_from(("", "¶", " ¶ ", "¶¶", "\\neq \\nu", "```", "---"))
@@ -87,7 +85,7 @@ def cards(draw: st.DrawFn) -> Card:
     """Any card of the two domains above."""
     difficulty = draw(st.sampled_from(Difficulty))
     name = "_".join(draw(st.lists(st.from_regex(r"[A-Z0-9]{1,6}", fullmatch=True), min_size=2, max_size=3)))
-    payload = draw(payloads(difficulty).filter(lambda text: broken_tex(text) is None))
+    payload = draw(payloads(difficulty).filter(lambda text: not stray_character(text)))
     lines = st.text(_CHARACTERS, max_size=30)
     return Card(
         card_id=draw(st.sampled_from(PREFIXES)) + name,

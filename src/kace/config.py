@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import pydantic
@@ -32,13 +32,12 @@ from pydantic import (
 )
 
 from kace.errors import UsageError, public_url
-from kace.files import read_plain
+from kace.files import read_plain, readable
 
 log = logging.getLogger(__name__)
 CONFIG_FILE = "kace.toml"
 ENV_PREFIX = "KACE_"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-FLEX_TIMEOUT = 1800.0  # seconds; flex calls may wait long for their turn
 SHARED_ENV = {
     "OPENAI_API_KEY": "api_key",
     "OPENAI_BASE_URL": "base_url",
@@ -86,26 +85,6 @@ Urls = Annotated[str, BeforeValidator(_joined_urls)]
 """An address, or several servers of one model: a list, or separated by commas."""
 
 
-class TokenCounts(Protocol):
-    """The token counts of a call, as a price needs them."""
-
-    @property
-    def input(self) -> int:
-        """Prompt tokens, cached ones included."""
-
-    @property
-    def cached(self) -> int:
-        """Prompt tokens read from a prompt cache."""
-
-    @property
-    def output(self) -> int:
-        """Tokens written by the model."""
-
-    @property
-    def written(self) -> int:
-        """Prompt tokens written to a prompt cache."""
-
-
 @pydantic.dataclasses.dataclass(
     frozen=True, slots=True, config=ConfigDict(extra="forbid")
 )
@@ -120,24 +99,21 @@ class Price:
     )
     batch: Share = 0.5  # the share of all this that a call in a batch costs
 
-    def cost(self, usage: TokenCounts, batch: bool = False) -> float:
-        """Return the cost of calls, live or in a batch."""
+    def cost(self, usage: Any, batch: bool = False) -> float:
+        """Return the cost of a `Usage`, live or in a batch."""
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.written is None else self.written
         fresh = usage.input - usage.cached - usage.written
         prompt = (
             fresh * self.input + usage.cached * cached + usage.written * written
         )
-        usd = (prompt + usage.output * self.output) / 1e6
+        usd: float = (prompt + usage.output * self.output) / 1e6
         return usd * self.batch if batch else usd
 
-    def mixed(self, usage: TokenCounts, batched: TokenCounts) -> float:
+    def mixed(self, usage: Any, batched: Any) -> float:
         """Return the cost of calls of which some, given again, were in batches."""
-        return (
-            self.cost(usage)
-            - self.cost(batched)
-            + self.cost(batched, batch=True)
-        )
+        saved = self.cost(batched) - self.cost(batched, batch=True)
+        return self.cost(usage) - saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +140,11 @@ class Preset:
     sampling: Mapping[str, TierSampling]
 
 
-def _preset(
-    model: str,
-    es: tuple[float, int],
-    ms: tuple[float, int],
-    hs: tuple[float, int],
-) -> Preset:
-    tiers = {
-        "ES": TierSampling(*es),
-        "MS": TierSampling(*ms),
-        "HS": TierSampling(*hs),
-    }
+def _preset(model: str, *draws: tuple[float, int]) -> Preset:
+    """Return a preset from the temperature and the tokens of ES, MS and HS."""
+    tiers = {}
+    for tier, draw in zip(("ES", "MS", "HS"), draws, strict=True):
+        tiers[tier] = TierSampling(*draw)
     return Preset(model, MappingProxyType(tiers))
 
 
@@ -202,17 +172,15 @@ BENCHMARK_PRESETS = {
 }
 
 
-def default_preset(model: str | None) -> str:
-    """Return the preset of a model: `starter` if it is embedded, else the paper's caps."""
-    return (
-        "starter" if model is None or model.startswith("local/") else "aime25"
-    )
+def is_embedded(model: str | None) -> bool:
+    """Whether a model is embedded, as the default is."""
+    return model is None or model.startswith("local/")
 
 
 def benchmark_preset(data: str, model: str | None) -> str | None:
     """Return the preset of a data set; an embedded model keeps its own, being far smaller."""
-    embedded = model is None or model.startswith("local/")
-    return None if embedded else BENCHMARK_PRESETS.get(data.replace("_", "-"))
+    known = BENCHMARK_PRESETS.get(data.replace("_", "-"))
+    return None if is_embedded(model) else known
 
 
 class RetrievalConfig(BaseModel):
@@ -297,10 +265,6 @@ class Config(BaseModel):
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
     # Seconds for one call, all its retries included.
     timeout: Annotated[float, Field(gt=0)] = 600.0
-    # Of openai/ models: flex is cheaper and slower, priority dearer and faster.
-    service_tier: Literal["auto", "default", "flex", "priority"] | None = Field(
-        default=None, exclude=True
-    )
     max_calls: Positive | None = None
     max_usd: Annotated[float, Field(gt=0)] | None = None
     prices: dict[str, Price] = Field(default_factory=dict)
@@ -308,12 +272,8 @@ class Config(BaseModel):
     batch: bool = Field(default=False, exclude=True)
     # The most requests of a job; left out, the provider's limit.
     batch_size: Positive | None = Field(default=None, exclude=True)
-    # Of the embedded engine; left out, chosen for the machine.
-    threads: Annotated[int, Field(ge=1, le=512)] | None = None
     # A Ray cluster to solve on: auto, or its address.
     ray: str | None = Field(default=None, exclude=True)
-    # Left out, one for each CPU of the cluster.
-    ray_workers: Positive | None = Field(default=None, exclude=True)
     # Keep finished calls on disk and never pay for one twice.
     cache: bool = Field(default=True, exclude=True)
     cache_dir: Path = Field(default=Path(), exclude=True)
@@ -347,11 +307,8 @@ class Config(BaseModel):
     @property
     def asks_logprobs(self) -> bool:
         """Whether calls request log-probabilities: to record them, or for a policy."""
-        return (
-            self.logprobs
-            or self.vote == "confidence"
-            or self.es_exit == "confident"
-        )
+        policies = (self.vote, self.es_exit)
+        return self.logprobs or policies != ("majority", "agreed")
 
     @property
     def secrets(self) -> dict[str, SecretStr]:
@@ -367,12 +324,10 @@ class Config(BaseModel):
         )
         resolved = {}
         for tier, sampling in PRESETS[self.preset].sampling.items():
-            for draw in (self.sampling.get(tier), overrides):  # type: ignore[call-overload]
-                if draw is not None:
-                    sampling = replace(
-                        sampling, **draw.model_dump(exclude_none=True)
-                    )
-            resolved[tier] = sampling
+            own = self.sampling.get(tier, Draw())  # type: ignore[call-overload]
+            changes = own.model_dump(exclude_none=True)
+            changes |= overrides.model_dump(exclude_none=True)
+            resolved[tier] = replace(sampling, **changes)
         return resolved
 
     def caps(self) -> Caps:
@@ -402,6 +357,9 @@ class Config(BaseModel):
         return self.model_copy(update=update)
 
 
+SETTINGS = (*Config.model_fields, *RetrievalConfig.model_fields)
+
+
 def base_urls(urls: str | None) -> tuple[str, ...]:
     """Return the addresses that a setting lists. A password may hold a comma."""
     parts = re.split(r",(?=\s*https?://)", urls or "")
@@ -415,15 +373,10 @@ def first_url(urls: str) -> str:
 
 def tree_path(name: str | Path) -> Path:
     """Return a tree's path: as given, or that of a bundled tree if no file here has its name."""
-    path = Path(name)
     bundled = BUNDLED_TREES / f"{name}.jsonl"
-    if (
-        bundled.parent == BUNDLED_TREES
-        and bundled.is_file()
-        and not path.exists()
-    ):
-        return bundled
-    return path
+    given = Path(name)
+    ours = len(given.parts) == 1 and not given.exists() and bundled.is_file()
+    return bundled if ours else given
 
 
 def load_config(
@@ -438,15 +391,13 @@ def load_config(
     the nearest known one.
     """
     env = os.environ if env is None else env  # noqa: TID251 - the one place
-    given = {
-        name: value
-        for name, value in (flags or {}).items()
-        if value is not None
-    }
+    found = Path(CONFIG_FILE)
+    if file is None and found.is_file():
+        file = found
     layers: list[tuple[Source, Mapping[str, object]]] = [
-        ("file", _read_toml(_config_file(file))),
+        ("file", _read_toml(file) if file else {}),
         ("env", _from_env(env)),
-        ("flag", given),
+        ("flag", flags or {}),
     ]
     values: dict[str, object] = {"cache_dir": user_cache(env)}
     prices: dict[str, object] = dict(_read_toml(PRICES))
@@ -454,6 +405,8 @@ def load_config(
     sources: dict[str, Source] = {}
     for source, layer in layers:
         for name, value in layer.items():
+            if value is None:
+                continue
             if name == "prices" and isinstance(value, Mapping):
                 prices |= value
             elif name == "retrieval" and isinstance(value, Mapping):
@@ -466,19 +419,21 @@ def load_config(
                 values[name] = value
                 sources[name] = source
             else:
-                raise _unknown_setting(name, source)
+                near = nearest(name, SETTINGS)
+                raise UsageError(
+                    f"unknown setting '{name}' from {source}{near}",
+                    fix="see docs/quickstart.md for the settings",
+                )
     _check_keys(values, sources)
     values.setdefault("prices", prices)
     if values.get("tree"):
         values["tree"] = tree_path(str(values["tree"]))
-    profile = profile_of(values.get("profile"), values.get("tree")).get(
-        "retrieval", {}
-    )
-    sources = {**{f"retrieval.{key}": "profile" for key in profile}, **sources}
+    sections = profile_of(values.get("profile"), values.get("tree"))
+    profile = sections.get("retrieval", {})
+    for name in profile:
+        sources.setdefault(f"retrieval.{name}", "profile")
     values["retrieval"] = {**profile, **retrieval}
     _apply_preset(values, sources)
-    if values.get("service_tier") == "flex":
-        values.setdefault("timeout", FLEX_TIMEOUT)
     try:
         return Config.model_validate({**values, "sources": sources})
     except ValidationError as error:
@@ -507,20 +462,13 @@ def _check_keys(
                 raise UsageError(what, fix=fix)
 
 
-def _unknown_setting(name: str, source: Source) -> UsageError:
-    known = (*Config.model_fields, *RetrievalConfig.model_fields)
-    return UsageError(
-        f"unknown setting '{name}' from {source}{nearest(name, known)}",
-        fix="see docs/quickstart.md for the settings",
-    )
-
-
 def _apply_preset(
     values: dict[str, object], sources: dict[str, Source]
 ) -> None:
     """Fill in the preset, and the model it names if none was given."""
     model = str(values.get("model", "local/"))
-    preset = str(values.setdefault("preset", default_preset(model)))
+    own = "starter" if is_embedded(model) else "aime25"
+    preset = str(values.setdefault("preset", own))
     if preset not in PRESETS:
         raise UsageError(
             f"unknown preset '{preset}'{nearest(preset, PRESETS)}",
@@ -540,12 +488,14 @@ def profile_of(
     the class defaults, so its sections are empty. A tree that is a file, NAME.jsonl,
     keeps its own in NAME.toml beside it.
     """
-    place = Path(str(tree))
-    folder = place.parents[1] if place.parent.name == "snapshots" else place
-    kept = folder / PROFILE_FILE
-    if place.is_file() and not kept.is_file():
-        kept = place.with_suffix(".toml")
-    chosen = str(name or (kept if tree and kept.is_file() else DEFAULT_PROFILE))
+    kept = Path()
+    if tree:
+        place = Path(str(tree))
+        inside = place.parent.name == "snapshots"
+        kept = (place.parents[1] if inside else place) / PROFILE_FILE
+        if place.is_file() and not kept.is_file():
+            kept = place.with_suffix(".toml")
+    chosen = str(name or (kept if kept.is_file() else DEFAULT_PROFILE))
     if chosen == DEFAULT_PROFILE:
         return {}
     path = PROFILES.get(chosen, Path(chosen))
@@ -555,13 +505,11 @@ def profile_of(
             fix="or name a TOML file",
         )
     # A tree may come from somebody else, so that links in it are not followed.
-    foreign = not name and chosen not in PROFILES
-    found = _read_toml(path, read_plain if foreign else Path.read_bytes)
+    found = _read_toml(path, Path.read_bytes if name else read_plain)
     sections = {}
     for section, values in found.items():
-        if section not in ("retrieval", "learning") or not isinstance(
-            values, dict
-        ):
+        known = section in ("retrieval", "learning")
+        if not known or not isinstance(values, dict):
             raise UsageError(
                 f"{chosen}: '{section}' is no part of a profile",
                 fix="use [retrieval] and [learning]",
@@ -596,29 +544,15 @@ def user_cache(env: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "kace"
 
 
-def _config_file(named: Path | None) -> Path | None:
-    """Return the file that was named, else `kace.toml` if there is one."""
-    if named is not None:
-        return named
-    path = Path(CONFIG_FILE)
-    return path if path.is_file() else None
-
-
 def _read_toml(
-    path: Path | None, read: Callable[[Path], bytes] = Path.read_bytes
+    path: Path, read: Callable[[Path], bytes] = Path.read_bytes
 ) -> Mapping[str, object]:
-    if path is None:
-        return {}
+    fix = "name a TOML file; see docs/quickstart.md for an example"
     try:
-        return tomllib.loads(read(path).decode())
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"{path}: {reason}", fix="name a TOML file") from None
+        with readable(path, fix):
+            return tomllib.loads(read(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path}: not TOML ({error})",
-            fix="see docs/quickstart.md for an example",
-        ) from None
+        raise UsageError(f"{path}: not TOML ({error})", fix=fix) from None
 
 
 def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
@@ -626,20 +560,17 @@ def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
     for variable, name in SHARED_ENV.items():
         if env.get(variable):
             values[name] = env[variable]
-    known = (*Config.model_fields, *RetrievalConfig.model_fields)
     for variable, value in env.items():
+        name = variable.removeprefix(ENV_PREFIX).lower()
         if value and variable.startswith(ENV_PREFIX):
-            name = variable.removeprefix(ENV_PREFIX).lower()
-            if name in known:
+            if name in SETTINGS:
                 values[name] = value
-            else:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = (
-                    f"; did you mean {ENV_PREFIX}{near[0].upper()}?"
-                    if near
-                    else ""
-                )
-                log.warning("kace: %s names no setting%s", variable, hint)
+                continue
+            near = difflib.get_close_matches(name, SETTINGS, n=1)
+            hint = ""
+            if near:
+                hint = f"; did you mean {ENV_PREFIX}{near[0].upper()}?"
+            log.warning("kace: %s names no setting%s", variable, hint)
     return values
 
 

@@ -249,11 +249,29 @@ def lock_folder(folder: Path, seconds: float = 0.0) -> int:
         raise cannot_write(folder / "lock", error) from None
 
 
+@contextlib.contextmanager
+def readable(
+    path: Path | str, fix: str, kind: type[DataError] = DataError
+) -> Iterator[None]:
+    """Raise the errors of reading a file as one line that names it and the fix."""
+    try:
+        yield
+    except Unreadable:
+        raise
+    except OSError as error:
+        raise kind(f"{path}: {reason_of(error)}", fix=fix) from None
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says of an error."""
+    return (error.strerror or str(error)).lower()
+
+
 def cannot_write(path: Path, error: OSError) -> KaceError:
     """Return the error of a failed write."""
     if isinstance(error, KaceError):
         return error
-    reason = (error.strerror or str(error)).lower()
+    reason = reason_of(error)
     return KaceError(
         f"cannot write {path}: {reason}",
         fix="check free space and permissions, or choose another place",

@@ -18,8 +18,8 @@ import unicodedata
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -27,8 +27,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kace.answers.extract import last_boxed
+from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import write_atomic
+from kace.files import readable, write_atomic
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -109,6 +110,15 @@ class HubFile(NamedTuple):
     revision: str  # a commit, so that the file cannot change under its name
     path: str
     sha256: str  # empty where only the revision vouches for the bytes
+
+    @property
+    def name(self) -> str:
+        """Where it lies in a cache."""
+        return f"{self.repo.replace('/', '--')}/{self.revision}/{self.path}"
+
+    def is_valid(self, data: bytes) -> bool:
+        """Whether these are its bytes, as far as its hash is known."""
+        return self.sha256 in ("", hashlib.sha256(data).hexdigest())
 
 
 class PublishedSplit(NamedTuple):
@@ -293,16 +303,13 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 
 def read_text(path: Path) -> str:
     """Return the text of a file of at most `MAX_FILE_BYTES`; raise `DataError`."""
+    fix = "give a complete file of problems: JSONL, JSON or CSV"
     try:
         opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rb") as stream:
+        with readable(path, fix), opener(path, "rb") as stream:
             data: bytes = stream.read(MAX_FILE_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise DataError(
-            f"{path}: {reason}",
-            fix="give a complete file of problems: JSONL, JSON or CSV",
-        ) from None
+    except (EOFError, zlib.error) as error:
+        raise DataError(f"{path}: {error}".lower(), fix=fix) from None
     if len(data) > MAX_FILE_BYTES:
         raise DataError(
             f"{path}: longer than {MAX_FILE_BYTES // 1_000_000} MB",
@@ -328,12 +335,12 @@ def _parse(text: str, where: str) -> Any:
 
 
 def _as_row(row: object, where: str) -> dict[str, object]:
-    if isinstance(row, dict):
-        return row
-    kind = "list" if isinstance(row, list) else "single value"
-    raise DataError(
-        f"{where}: a {kind}, not an object", fix='write {"problem": "..."}'
-    )
+    if not isinstance(row, dict):
+        kind = "list" if isinstance(row, list) else "single value"
+        raise DataError(
+            f"{where}: a {kind}, not an object", fix='write {"problem": "..."}'
+        )
+    return row
 
 
 # Data sets by name
@@ -424,16 +431,10 @@ def canonical(name: str) -> str | None:
     path = Path(name)
     if len(path.parts) > 1 or path.suffix or path.exists():
         return None
-    near = get_close_matches(plain, NAMES, n=1)
-    fix = f"use one of {', '.join(NAMES)}, or a file"
-    if near:
-        fix = f"did you mean {near[0]}?"
-    raise UsageError(f"no data set is called '{name[:60]}'", fix=fix)
-
-
-def split_names(name: str) -> tuple[str, ...]:
-    """Return the splits of a data set."""
-    return BUNDLED.get(name, SPLITS)
+    raise UsageError(
+        f"no data set is called '{name[:60]}'{nearest(plain, NAMES)}",
+        fix="use one of these, or a file",
+    )
 
 
 def fingerprint(text: str) -> str:
@@ -570,8 +571,8 @@ def _take_split(
                 problems.append(tidy(replace(match, label=label)))
     else:  # what no other list names
         listed = set().union(*listing.values())
-        for problem in found:
-            if fingerprint(problem.text) not in listed:
+        for print_, problem in by_name.items():
+            if print_ == fingerprint(problem.text) not in listed:
                 problems.append(tidy(problem))
     complete = [problem for problem in problems if problem.answer is not None]
     if len(complete) != part.size:
@@ -615,18 +616,11 @@ def _read_parquet(path: Path, fields: Mapping[str, str]) -> list[Problem]:
 # Downloads
 
 
-def cached_path(file: HubFile, cache_dir: Path) -> Path:
-    """Return where a published file lies in the cache, downloaded or not."""
-    return cache_dir / file.repo.replace("/", "--") / file.revision / file.path
-
-
 def is_cached(file: HubFile, cache_dir: Path) -> bool:
     """Whether the cache holds a file with the bytes it should have."""
-    try:
-        data = cached_path(file, cache_dir).read_bytes()
-    except OSError:
-        return False
-    return file.sha256 in ("", hashlib.sha256(data).hexdigest())
+    with suppress(OSError):
+        return file.is_valid((cache_dir / file.name).read_bytes())
+    return False
 
 
 def fetch(
@@ -638,7 +632,7 @@ def fetch(
     """
     from kace.download import Unavailable, fetch_from_hub
 
-    target = cached_path(file, cache_dir)
+    target = cache_dir / file.name
     if is_cached(file, cache_dir):
         return target
     if watch:
@@ -656,7 +650,7 @@ def fetch(
                 revision=file.revision,
             )
             data = part.read_bytes()
-        if file.sha256 not in ("", hashlib.sha256(data).hexdigest()):
+        if not file.is_valid(data):
             raise Unavailable("refused: sha256 is not the published one")
         # A proxy before the hub may reply with a page of its own.
         if file.path.endswith(".parquet") and not data.startswith(PARQUET):

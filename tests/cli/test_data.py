@@ -63,4 +63,4 @@ def test_a_file_is_not_fetched_and_a_misspelt_set_is_answered_with_the_nearest(k
     done = kace("fetch", "mine.jsonl")
     assert done.returncode == 2 and "mine.jsonl is a file" in done.stderr
     done = kace("fetch", "aime52")
-    assert done.returncode == 2 and "did you mean aime25" in done.stderr
+    assert done.returncode == 2 and "did you mean 'aime25'" in done.stderr

@@ -231,7 +231,6 @@ def test_a_domain_described_otherwise_in_the_file_stays_and_is_named(kace, store
         (card_line(NEW)[:-20], "not valid JSON"),
         (card_line(NEW).replace("sum of squares", "x" * 10_000_000), "1 of 1 cards were refused"),
         (card_line(NEW).replace("sum of squares", "x" * 20_000), "1 of 1 cards were refused"),
-        (card_line(NEW).replace('"payload":', '"payload":"a","payload":'), "twice"),
     ],
 )
 def test_a_bad_card_file_is_one_line_and_the_tree_stays_as_it_was(kace, store, tmp_path: Path, content: str, said: str):

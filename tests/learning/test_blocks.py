@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kace.cards.card import LINE
+from kace.cards.card import stray_character
 from kace.learning.teacher import (
     MAX_BLOCKS,
     MAX_REPLY_CHARS,
@@ -155,8 +153,8 @@ def test_of_two_blocks_with_one_name_the_first_stays():
         ),
         ("<card>\nid: A_B_C\ncolour: red\npayload:\nx\n</card>", "'colour: red' is no field of a card"),
         ('<card>\n{"id": "A_B_C"}\n</card>', "is no field of a card; its fields are id, payload, problems"),
-        (block(text="a\x0crac{1}{2}"), r"\frac"),
-        (block(text="a\x08eta"), r"\beta"),
+        (block(text="a\x0crac{1}{2}"), "LaTeX corrupted"),
+        (block(text="a\x08eta"), "LaTeX corrupted"),
         (block(text="bell \x07"), "U+0007"),
         (block(text="\x1b[31mred"), "U+001B"),
         (block(text="\ud800"), "U+D800"),
@@ -214,7 +212,7 @@ def test_reading_never_raises_and_what_it_says_can_be_stored(reply: str):
 @given(
     st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1)
     .map(str.strip)
-    .filter(lambda line: line and re.match(LINE, line))
+    .filter(lambda line: line and "\n" not in line and "\t" not in line and not stray_character(line))
 )
 def test_any_printable_line_survives_in_a_text(line: str):
     assert only(block(text=f"x {line}")).text == f"x {line}"

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from kace.config import load_config
 from kace.errors import KaceError, UsageError
-from kace.models import open_model
 from kace.models.base import (
     AttemptKey,
     ChatModel,
@@ -394,21 +392,3 @@ def test_a_compressed_reply_is_refused_unread():
     packed = Answer(gzip.compress(says("4").body), headers={**JSON, "content-encoding": "gzip"})
     assert "compressed" in str(answered(packed))
     assert answered(replace(says("4"), headers={**JSON, "content-encoding": "identity"})).text == "4"
-
-
-def test_the_service_tier_is_asked_for_and_flex_may_take_longer():
-    bodies = []
-    with ChatServer([says("4")]) as server:
-        for chosen in (None, "flex"):
-            config = load_config({"model": "openai/m", "base_url": server.url, "service_tier": chosen}, env={})
-
-            async def call(config=config):
-                model = open_model(config)
-                await model.complete(REQUEST)
-                await model.aclose()
-
-            asyncio.run(call())
-            bodies.append(server.requests[-1].body)
-    assert "service_tier" not in bodies[0] and bodies[1] == {**bodies[0], "service_tier": "flex"}
-    assert load_config({"service_tier": "flex"}, env={}).timeout > load_config({}, env={}).timeout
-    assert load_config({"service_tier": "flex", "timeout": 5}, env={}).timeout == 5

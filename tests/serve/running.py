@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +18,6 @@ from kace.report.server import Bind, listening
 from kace.serve.app import RequestLimits, ServerOptions, run
 
 T = TypeVar("T")
-SAMPLE = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? \d+(\.\d+)?")
 
 
 class Watched(Scripted):
@@ -89,11 +86,6 @@ class Running:
     def base_url(self) -> str:
         return f"{self.url}/v1"
 
-    def figures(self) -> dict[str, float]:
-        """What `/metrics` says, by sample."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=600) as response:
-            return read_figures(response.read().decode())
-
     def tasks(self) -> int:
         """Tasks on the server's loop, the server itself included."""
 
@@ -116,13 +108,6 @@ class Running:
         options = self._options
         with listening(Bind(token=options.key)) as port:
             await run(options, port, ready=ready, model=self._model, stop=self._stop)
-
-
-def read_figures(text: str) -> dict[str, float]:
-    """Prometheus' text, sample by sample."""
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert all(SAMPLE.fullmatch(line) for line in lines)
-    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 def until(holds: Callable[[], bool], seconds: float = 600) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kace.report.server import SECURITY_HEADERS
-from tests.serve.running import Running, Watched, read_figures
+from tests.serve.running import Running, Watched
 
 GOOD = {"model": "kace", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}
 
@@ -57,12 +57,8 @@ def test_curl_reads_the_stream(server: Running):
     assert all(event.startswith("data: {") for event in events[:-1])
 
 
-def test_health_and_figures(server: Running):
+def test_health(server: Running):
     assert curl(f"{server.url}/healthz")[2] == b'{"status": "ok"}'
-    status, headers, figures = curl(f"{server.url}/metrics")
-    assert status == 200
-    assert headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert read_figures(figures.decode())["kace_requests_in_flight"] == 0
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, cast, get_args
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from kace.baselines.evaluate import Training, read_artefact
 from kace.baselines.systems import FixedText, System
-from kace.cards.card import LINE, Count
+from kace.cards.card import PLAIN, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
 from kace.files import write_atomic
@@ -82,13 +82,10 @@ _ID = re.compile(r"b-[0-9]{5}")
 class Bullet(StepResult):
     """One line of a playbook. Its id never changes, whatever its text becomes."""
 
-    id: Annotated[str, StringConstraints(pattern=r"^b-[0-9]{5}$")]
+    id: Annotated[str, Field(pattern=r"^b-[0-9]{5}$")]
     section: Section
     text: Annotated[
-        str,
-        StringConstraints(
-            pattern=LINE, min_length=1, max_length=MAX_BULLET_CHARS
-        ),
+        str, Field(min_length=1, max_length=MAX_BULLET_CHARS), PLAIN
     ]
     # As the reflector tagged it: an opinion, not a measured effect.
     helpful: Count = 0

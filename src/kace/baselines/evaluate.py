@@ -26,7 +26,7 @@ from kace.baselines.systems import (
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config
 from kace.errors import DataError
-from kace.files import inside, read_plain
+from kace.files import inside, read_plain, readable
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import template_hashes
 from kace.ladder.session import Session, open_session
@@ -169,13 +169,8 @@ def _hash_artefact(artefact: Path | None) -> str | None:
     digest = hashlib.sha256()
     files = sorted(artefact.glob("*.json")) if artefact.is_dir() else [artefact]
     for file in files:
-        try:
+        with readable(file, "name what kace learn --method wrote"):
             digest.update(read_plain(file))
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise DataError(
-                f"{file}: {reason}", fix="name what kace learn --method wrote"
-            ) from None
     return digest.hexdigest()
 
 
@@ -290,10 +285,8 @@ def read_artefact(
     file = path / name if path.is_dir() else path
     fix = f"name what kace learn --method {method} made"
     try:
-        found = kind.model_validate_json(read_plain(file))
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(f"{file}: {reason}", fix=fix) from None
+        with readable(file, fix):
+            found = kind.model_validate_json(read_plain(file))
     except ValidationError as error:
         reason = error.errors()[0]["msg"].lower()
         raise DataError(f"{file}: not a {what} ({reason})", fix=fix) from None

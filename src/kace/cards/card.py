@@ -9,24 +9,23 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, NamedTuple, NoReturn, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import from_json
 
-from kace.errors import DataError
+from kace.errors import DataError, one_line
 from kace.words import points
 
 MAX_CARD_BYTES = 16_384
@@ -60,36 +59,22 @@ WORKED = "Worked:"
 _BULLETS = rf"(?:\n{BULLET}[^\n]*[^\s][^\n]*)+"
 _HEADER = re.compile(rf"{USEFUL}[ \t]*{_BULLETS}(?:\n{AVOID}[ \t]*{_BULLETS})?")
 
-SNAKE = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
+_NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # The teacher is asked for 3 to 6 words; other stores have longer ids.
-ID = r"^[A-Z0-9]+(_[A-Z0-9]+){2,}$"
+_ID = re.compile("[A-Z0-9]+(_[A-Z0-9]+){2,}")
 # Control characters, line separators, direction overrides that make a card read as
 # something else, and what shows nothing at all: a solver would read words that people
-# cannot see. Written for both Python's and pydantic's regular expressions.
-_UNSEEN = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u00ad\u034f\u061c\u115f\u1160"
-    r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164"
-    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
-    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+# cannot see. Newline and tab are not among them.
+_STRAY = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u00ad\u034f\u061c\u115f\u1160"
+    "\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
 )
-TEXT = rf"^[^{_UNSEEN}]*$"  # several lines: newline and tab are allowed
-LINE = rf"^[^{_UNSEEN}\t\n]*$"  # one line
-
-_STRAY = re.compile(f"[{_UNSEEN}\ud800-\udfff]")
-_ESCAPES = {
-    "\f": "f",
-    "\b": "b",
-    "\a": "a",
-    "\v": "v",
-    "\t": "t",
-    "\r": "r",
-    "\n": "n",
-}
 # What is left of a TeX command after its backslash and first letter were read as one
 # escape. After a newline only remains that start no English line count.
-_REMAINS = re.compile(
-    r"[\f\x08][A-Za-z]+"
-    r"|\a(?:lpha|ngle|pprox|rc|st|bs)[a-z]*|\v(?:ar|ec|ert|ee)[a-z]*"
+_BROKEN = re.compile(
+    r"[\f\x08][A-Za-z]"
     r"|\t(?:heta|ext|imes|an|au|o|op|riangle|frac|ilde|herefore|binom|ag)(?![a-z])"
     r"|\r(?:ho|ight|angle|ceil|floor|m|oot|vert)[a-z]*(?![A-Za-z])"
     r"|\n(?:abla|otin|ewline|subseteq|eq(?=\s*[\\\d{-]))(?![A-Za-z])"
@@ -239,38 +224,57 @@ def _check_payload(payload: str) -> None:
             )
 
 
-def stray_character(text: str, *, one_line: bool = False) -> TextError | None:
+def stray_character(text: str) -> TextError | None:
     """Return why a text is refused for one of its characters, or None."""
-    broken = broken_tex(text)
-    if broken:
-        return broken
+    if _BROKEN.search(text):
+        return TextError(
+            "holds LaTeX corrupted by JSON escapes",
+            "double every backslash of LaTeX in JSON, and indent with spaces",
+        )
     found = _STRAY.search(text)
-    if not found and one_line:
-        found = re.search(r"[\t\n]", text)
     if not found:
         return None
     name = unicodedata.name(found[0], "unnamed").lower()
     return TextError(
         f"holds U+{ord(found[0]):04X} ({name}) at character {found.start() + 1}",
-        "remove it; a payload may hold newlines and tabs, other fields neither",
+        "remove it",
     )
 
 
-def broken_tex(text: str) -> TextError | None:
-    r"""Return why a text is refused for LaTeX that JSON escapes corrupted, or None.
+def _check_text(text: str) -> str:
+    stray = stray_character(text)
+    if stray:
+        raise stray
+    return text
 
-    An example is a form feed before `rac`.
-    """
-    found = _REMAINS.search(text)
-    if found is None:
-        return None
-    char = found[0][0]
-    command = rf"\{_ESCAPES[char]}{found[0][1:21]}"
-    return TextError(
-        f"holds LaTeX corrupted by JSON escapes: {command} begins with"
-        f" U+{ord(char):04X}",
-        "double every backslash of LaTeX in JSON, and indent with spaces",
-    )
+
+def _check_line(text: str) -> str:
+    if "\n" in text or "\t" in text:
+        raise TextError("holds a newline or a tab", "write one line")
+    return _check_text(text)
+
+
+def _check_id(text: str) -> str:
+    if not _ID.fullmatch(text):
+        raise TextError(
+            f"{_cut(text)} is not 3 or more words of A-Z and 0-9 joined by '_'",
+            "use an id such as EXACT_SUM_OF_SQUARES",
+        )
+    if not text.startswith(PREFIXES):
+        raise TextError(
+            f"{_cut(text)} is an id without a known prefix",
+            f"begin the id with one of {' '.join(PREFIXES)}",
+        )
+    return text
+
+
+def _check_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise TextError(
+            f"{_cut(text)} is not snake_case",
+            "use a name such as number_theory",
+        )
+    return text
 
 
 def _cut(text: str) -> str:
@@ -316,8 +320,10 @@ class CardError(DataError):
     """A card that breaks a rule; the message names the card where its id is known."""
 
 
-Line = Annotated[str, StringConstraints(pattern=LINE, max_length=MAX_LINE)]
-Name = Annotated[str, StringConstraints(pattern=SNAKE, max_length=64)]
+PLAIN = AfterValidator(_check_line)
+"""Refuses more than one line, and characters that people cannot see."""
+Line = Annotated[str, Field(max_length=MAX_LINE), PLAIN]
+Name = Annotated[str, Field(max_length=64), AfterValidator(_check_name)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
@@ -343,9 +349,9 @@ class Provenance(StrictRecord):
 class Card(StrictRecord):
     """One card. `read_card` reads one from outside."""
 
-    card_id: Annotated[str, StringConstraints(pattern=ID, max_length=64)]
+    card_id: Annotated[str, Field(max_length=64), AfterValidator(_check_id)]
     payload: Annotated[
-        str, StringConstraints(pattern=TEXT, max_length=MAX_PAYLOAD)
+        str, Field(max_length=MAX_PAYLOAD), AfterValidator(_check_text)
     ]
     routing_conditions: Annotated[tuple[Line, ...], Field(max_length=12)]
     difficulty_tag: Difficulty
@@ -426,23 +432,11 @@ class Card(StrictRecord):
         try:
             return Card.model_validate(dict(self) | fields)
         except ValidationError as error:
-            raise _card_error(
-                self.card_id,
-                *refusal(error),
-            ) from None
+            raise _card_error(self.card_id, error) from None
 
 
 def _check(card: Card) -> None:
     """Check the rules that pydantic cannot express. Raise `TextError`."""
-    if not card.card_id.startswith(PREFIXES):
-        raise TextError(
-            "has an id without a known prefix",
-            f"begin the id with one of {' '.join(PREFIXES)}",
-        )
-    texts = (card.payload, *card.routing_conditions, *card.wordings)
-    broken = broken_tex("\x1f".join(texts))
-    if broken:
-        raise broken
     _check_payload(card.payload)
     lines = line_count(card.body)
     difficulty = card.difficulty_tag
@@ -471,18 +465,13 @@ def read_card(raw: str | bytes) -> Card:
 
     At most 16 KiB; every rule is checked and the fields of old stores are migrated.
     """
-    return card_of(decode_card(raw))
-
-
-def decode_card(raw: str | bytes) -> object:
-    """Decode the JSON of one card, of at most 16 KiB."""
     data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     if len(data) > MAX_CARD_BYTES:
         raise CardError(
             f"the card is {len(data):,} bytes, more than {MAX_CARD_BYTES:,}",
             fix="give one card, and keep it short",
         )
-    return read_json(raw)
+    return card_of(read_json(raw))
 
 
 def card_of(value: object) -> Card:
@@ -494,19 +483,11 @@ def card_of(value: object) -> Card:
         )
     name = value.get("card_id")
     card_id = name if isinstance(name, str) else ""
-    text = json.dumps(_migrate(value), ensure_ascii=False)
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data) > MAX_CARD_BYTES * 2:
-        raise _card_error(
-            card_id, f"is larger than {MAX_CARD_BYTES:,} bytes", "keep it short"
-        )
+    data = json.dumps(_migrate(value), ensure_ascii=False)
     try:
-        return Card.model_validate_json(data)
+        return Card.model_validate_json(data.encode("utf-8", "surrogatepass"))
     except ValidationError as error:
-        raise _card_error(
-            card_id,
-            *refusal(error),
-        ) from None
+        raise _card_error(card_id, error) from None
 
 
 def card_line(card: Card) -> str:
@@ -515,49 +496,19 @@ def card_line(card: Card) -> str:
 
 
 def read_json(raw: str | bytes) -> object:
-    """Decode JSON. Refuse repeated keys, NaN, infinities and very deep nesting."""
+    """Decode JSON. Refuse NaN, infinities and very deep nesting."""
     try:
         text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
-        return json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_number
-        )
+        return from_json(text, allow_inf_nan=False)
     except UnicodeDecodeError as error:
         what = f"not UTF-8 text (byte {error.start})"
-        fix = "save the file as UTF-8"
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        what = f"not valid JSON: {error.msg.lower()} ({where})"
-        fix = "check commas, quotes and brackets there"
-        if "escape" in what:
-            fix = "double every backslash of LaTeX in JSON"
-    except RecursionError:
-        what = "the JSON is nested too deeply"
-        fix = "a card holds lists of text and one object"
-    except ValueError as error:  # a number of thousands of digits
-        what = f"not valid JSON: {str(error).split(';')[0].lower()}"
-        fix = "use an ordinary number"
-    raise CardError(
-        what,
-        fix=fix,
-    )
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise CardError(what, fix="save the file as UTF-8") from None
+    except ValueError as error:
         raise CardError(
-            f"the key {twice[:64]!r} appears twice in one JSON object",
-            fix="keep one of the two",
-        )
-    return found
-
-
-def _no_number(name: str) -> NoReturn:
-    raise CardError(
-        f"{name} is no number",
-        fix="use a finite number",
-    )
+            f"not valid JSON: {error}",
+            fix="check commas, quotes and brackets there; double every backslash"
+            " of LaTeX",
+        ) from None
 
 
 def _migrate(value: Mapping[str, object]) -> dict[str, object]:
@@ -578,55 +529,23 @@ def _migrate(value: Mapping[str, object]) -> dict[str, object]:
     return record
 
 
-def _card_error(
-    card_id: str,
-    what: str,
-    fix: str,
-) -> CardError:
+def _card_error(card_id: str, error: ValidationError) -> CardError:
+    what, fix = refusal(error)
     name = f"card {card_id[:64]!r}" if card_id else "a card without an id"
     return CardError(f"{name}: {what}", fix=fix)
-
-
-_ID_SHAPE = (
-    "is not 3 or more words of A-Z and 0-9 joined by '_'",
-    "use an id such as EXACT_SUM_OF_SQUARES",
-)
-_NAME_SHAPE = ("is not snake_case", "use a name such as number_theory")
-_SHAPES = {
-    "card_id": _ID_SHAPE,
-    "domain_tags": _NAME_SHAPE,
-    "name": _NAME_SHAPE,
-}
 
 
 def refusal(error: ValidationError) -> tuple[str, str]:
     """Return the first thing wrong with a value, in plain words, and its fix."""
     detail = error.errors(include_url=False)[0]
     place = ""
-    field = ""
     for part in detail["loc"]:
-        if isinstance(part, int):
-            place += f"[{part}]"
-        else:
-            field = part
-            place += f".{part}" if part.isidentifier() else f".{part[:40]!r}"
-    what, fix = _cause(detail, field)
-    return f"{place} {what}".strip().removeprefix("."), fix
-
-
-def _cause(detail: ErrorDetails, field: str) -> tuple[str, str]:
-    given = detail.get("input")
+        place += f"[{part}]" if isinstance(part, int) else f".{part[:40]}"
+    place = one_line(place.removeprefix("."))
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, TextError):
-        return raised.what, raised.fix
-    if detail["type"] == "string_pattern_mismatch":
-        if field in _SHAPES:
-            what, fix = _SHAPES[field]
-            return f"{str(given)[:40]!r} {what}", fix
-        stray = stray_character(str(given), one_line=field != "payload")
-        if stray:
-            return stray.what, stray.fix
-    what = f"is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+        return f"{place} {raised.what}".strip(), raised.fix
+    what = f"{place} is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}"
     return what, "see the card's fields in docs/concepts.md"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kace.cards.card import (
@@ -23,7 +23,6 @@ from kace.cards.card import (
     CardError,
     Difficulty,
     card_of,
-    decode_card,
     read_json,
     split_examples,
 )
@@ -42,9 +41,6 @@ _DEFAULTS: Mapping[str, Any] = {
     "provenance": {},
 }
 
-
-Mend = Callable[[Any], tuple[object, str]]
-"""Returns the record of a card, and what was mended in it."""
 
 # Writing
 
@@ -84,13 +80,10 @@ def read_exchange(data: bytes, source: str = SOURCE) -> Bundle:
         raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
     if text.startswith("#"):
         return Bundle((), (read_text_card(text, source),), ())
-    if not _is_lines(text):
-        return _read_value(read_json(text), mend_record)
-    lines = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            lines.append((f"line {number}", line))
-    return _bundle((), lines, lambda line: mend_record(decode_card(line)))
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > 1 and all(line.startswith('{"') for line in lines):
+        return _bundle((), "line", lines)
+    return _read_value(read_json(text))
 
 
 def mend_record(value: object) -> tuple[object, str]:
@@ -153,14 +146,9 @@ def tree_from_json(data: bytes) -> EpistemicTree:
     """
     value = read_json(data)
     record = {"cards": value} if isinstance(value, list) else value
-    if not isinstance(record, dict) or not isinstance(
-        record.get("cards"), list
-    ):
-        raise TreeError(
-            "not a tree",
-            fix='give a list of cards, or {"domains": [...], "cards": [...]}',
-        )
-    bundle = _read_value(record, lambda card: (card, ""))
+    if not isinstance(record, dict) or "cards" not in record:
+        raise TreeError("not a tree", fix=_NOT_CARDS)
+    bundle = _read_value(record)
     for reason in bundle.refused:
         raise CardError(reason)
     domains = bundle.domains
@@ -204,37 +192,21 @@ def select_new(
     return fitting, refused
 
 
-def _is_lines(text: str) -> bool:
-    """Whether the first line is a JSON object of its own: then every line is a card."""
-    first, _, rest = text.strip().partition("\n")
-    if not rest or not first.startswith("{"):
-        return False
-    try:
-        return isinstance(read_json(first), dict)
-    except CardError:
-        return first.rstrip().endswith("}")
-
-
-def _read_value(value: object, mend: Mend) -> Bundle:
+def _read_value(value: object) -> Bundle:
     """Read one card, a list of cards, or an object of domains and cards."""
     domains: tuple[Domain, ...] = ()
     cards = value if isinstance(value, list) else [value]
     if isinstance(value, dict) and "cards" in value:
-        for name in sorted(value.keys() - {"domains", "cards"}):
-            raise DataError(
-                f"unknown field '{name}' beside domains and cards",
-                fix="remove it",
-            )
         cards = value["cards"]
-        if not isinstance(cards, list):
-            raise DataError(
-                "the cards are not a list",
-                fix=_NOT_CARDS,
+        unknown = value.keys() - {"domains", "cards"}
+        if unknown or not isinstance(cards, list):
+            what = (
+                f"unknown field '{min(unknown)}'" if unknown else "not a list"
             )
+            raise DataError(f"the cards: {what}", fix=_NOT_CARDS)
         if value.get("domains") is not None:
             domains = _domains(value["domains"])
-    places = [f"card {number}" for number in range(1, len(cards) + 1)]
-    return _bundle(domains, zip(places, cards, strict=True), mend)
+    return _bundle(domains, "card", cards)
 
 
 def _domains(value: object) -> tuple[Domain, ...]:
@@ -247,17 +219,18 @@ def _domains(value: object) -> tuple[Domain, ...]:
 
 
 def _bundle(
-    domains: tuple[Domain, ...], values: Iterable[tuple[str, Any]], mend: Mend
+    domains: tuple[Domain, ...], unit: str, values: Iterable[Any]
 ) -> Bundle:
     cards: list[Card] = []
     refused: list[str] = []
     mended: list[str] = []
-    for place, value in values:
+    for number, value in enumerate(values, 1):
         try:
-            record, note = mend(value)
+            given = read_json(value) if unit == "line" else value
+            record, note = mend_record(given)
             cards.append(card_of(record))
         except CardError as error:
-            refused.append(f"{place}: {error}")
+            refused.append(f"{unit} {number}: {error}")
             continue
         if note:
             mended.append(f"{cards[-1].card_id}: {note}")

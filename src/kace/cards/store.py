@@ -20,10 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
 from kace.cards.card import (
-    LINE,
+    PLAIN,
     TRUSTED,
     Card,
     StrictRecord,
@@ -48,6 +48,7 @@ from kace.files import (
     lock_folder,
     open_plain,
     read_plain,
+    readable,
     whole_lines,
     write_atomic,
 )
@@ -92,12 +93,10 @@ class JournalEntry(StrictRecord):
     v: Literal[1] = 1
     generation: Annotated[int, Field(ge=0)]
     time: str  # UTC, ISO 8601
-    author: Annotated[
-        str, StringConstraints(pattern=LINE, min_length=1, max_length=200)
-    ]
-    note: Annotated[str, StringConstraints(pattern=LINE, max_length=1_000)]
+    author: Annotated[str, Field(min_length=1, max_length=200), PLAIN]
+    note: Annotated[str, Field(max_length=1_000), PLAIN]
     # create, add, edit, relocate, deprecate, domains, batch, revert, freeze or thaw
-    kind: Annotated[str, StringConstraints(pattern="^[a-z_]{1,20}$")]
+    kind: Annotated[str, Field(pattern="^[a-z_]{1,20}$")]
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
     # The content hash, where the tree is frozen afterwards.
@@ -150,17 +149,13 @@ def author() -> str:
 def located(where: Path | str) -> Iterator[None]:
     """Name a place in the errors raised inside, unless they name a closer one."""
     try:
-        yield
+        with readable(where, "check the path", TreeError):
+            yield
     except DataError as error:
         if str(where) in error.message:
             raise
         message = f"{where}: {error.message}"
         raise type(error)(message, fix=error.fix) from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TreeError(
-            f"cannot read {where}: {reason}", fix="check the path"
-        ) from None
 
 
 # The files

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from kace.cards.card import (
-    LINE,
+    PLAIN,
     UNIVERSAL,
     VISIBLE,
     Card,
@@ -39,9 +39,7 @@ class Domain(StrictRecord):
     """A branch of the tree: a family of techniques."""
 
     name: Name
-    description: Annotated[
-        str, StringConstraints(pattern=LINE, min_length=1, max_length=300)
-    ]
+    description: Annotated[str, Field(min_length=1, max_length=300), PLAIN]
     share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the corpus
     signals: Annotated[tuple[Line, ...], Field(max_length=40)] = ()
     """What a problem of this domain looks like."""

@@ -15,6 +15,7 @@ from kace.files import write_atomic
 from kace.problems import (
     BUNDLED,
     NAMES,
+    SPLITS,
     Dataset,
     HubFile,
     canonical,
@@ -26,7 +27,6 @@ from kace.problems import (
     load_problems,
     problem_rows,
     published_sets,
-    split_names,
     split_problems,
 )
 
@@ -88,7 +88,7 @@ def fetch(options: Options, names: tuple[str, ...], out: Path | None) -> None:
             )
     config = options.config()
     for name in names:
-        for split in split_names(canonical(name) or name):
+        for split in BUNDLED.get(canonical(name) or "", SPLITS):
             found = load_data(name, split, config, checked=False)
             size = f"{len(found.problems):5,}"
             print(

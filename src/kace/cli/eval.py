@@ -62,7 +62,6 @@ from kace.words import counted
 @takes(
     "json",
     *SOLVER,
-    "service_tier",
     "ray",
     "tree",
     "profile",

@@ -150,10 +150,6 @@ SHARED = {
         multiple=True,
         help="An OpenAI-compatible server for openai/NAME; repeat it for several.",
     ),
-    "service_tier": _option(
-        "--service-tier",
-        help="flex, priority or auto, where OpenAI's API has them.",
-    ),
     "ray": _option(
         "--ray",
         help="Solve on a Ray cluster: auto, or its address. Needs kace[ray].",

@@ -57,7 +57,6 @@ COLOURS = {"right": "green", "wrong": "red"}
 @takes(
     "json",
     *SOLVER,
-    "service_tier",
     "ray",
     "tree",
     "profile",

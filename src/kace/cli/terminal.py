@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kace.errors import DataError, redact
+from kace.files import readable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -74,14 +75,10 @@ def read_input(name: str, parse: Callable[[bytes], T]) -> T:
     """Read and parse a file, or standard input for `-`."""
     where = "standard input" if name == "-" else name
     try:
-        if name == "-":
-            return parse(sys.stdin.buffer.read())
-        return parse(Path(name).read_bytes())
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(
-            f"{where}: {reason}", fix="name a file that is there"
-        ) from None
+        with readable(where, "name a file that is there"):
+            if name == "-":
+                return parse(sys.stdin.buffer.read())
+            return parse(Path(name).read_bytes())
     except DataError as error:
         raise DataError(f"{where}: {error.message}", fix=error.fix) from None
 

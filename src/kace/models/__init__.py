@@ -82,17 +82,14 @@ def _open_remote(config: Config) -> ChatModel:
             timeout=config.timeout,
             name=config.model,
         )
-        if isinstance(remote, OpenAIModel):
-            remote.service_tier = config.service_tier
         remotes.append(remote)
     return Servers(remotes) if len(remotes) > 1 else remotes[0]
 
 
 def _open_local(name: str, config: Config) -> ChatModel:
-    from kace.models.local import SLOTS, EngineSettings, open_local
+    from kace.models.local import open_local
 
-    settings = EngineSettings(SLOTS, config.threads or 0)
-    return open_local(name, cache=weights_folder(config), settings=settings)
+    return open_local(name, cache=weights_folder(config))
 
 
 def _limit(model: ChatModel, config: Config, workers: int = 1) -> ChatModel:

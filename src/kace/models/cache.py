@@ -28,10 +28,10 @@ from kace.errors import DataError, KaceError
 from kace.files import (
     MAX_BYTES,
     LineLog,
-    Unreadable,
     cannot_write,
     inside,
     open_plain,
+    readable,
     whole_lines,
 )
 from kace.models.base import (
@@ -250,7 +250,7 @@ class Cached(Wrapper):
 def read_calls(path: Path) -> list[CallRecord]:
     """Return all records of a segment. Raises `DataError` for a malformed line."""
     records = []
-    try:
+    with readable(path, "name a recorded calls file"):
         for number, _, line in whole_lines(path):
             try:
                 records.append(CallRecord.model_validate_json(line))
@@ -258,13 +258,6 @@ def read_calls(path: Path) -> list[CallRecord]:
                 reason = error.errors()[0]["msg"]
                 what = f"{path}:{number}: not a call record ({reason})"
                 raise DataError(what, fix="cut that line out") from None
-    except Unreadable:
-        raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(
-            f"{path}: {reason}", fix="name a recorded calls file"
-        ) from None
     return records
 
 

@@ -555,8 +555,6 @@ class OpenAIModel(Remote):
     URL_HINT = "which mostly ends in /v1"
     # The first has a newer name. The last two are left out together.
     OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
-    # A server that does not support it stops the run: the call would cost more.
-    service_tier: str | None = None
 
     def build_body(
         self, request: Request, left_out: frozenset[str]
@@ -580,8 +578,6 @@ class OpenAIModel(Remote):
             body["temperature"] = sampling.temperature
         if request.logprobs and left_out.isdisjoint(LOGPROBS):
             body |= LOGPROBS
-        if self.service_tier:
-            body["service_tier"] = self.service_tier
         return body
 
     def read_reply(self, body: bytes, seconds: float) -> Reply:

@@ -24,7 +24,7 @@ import weakref
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -32,7 +32,7 @@ from weakref import WeakValueDictionary
 
 from kace.download import Unavailable, fetch_from_hub
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import cannot_write, write_atomic
+from kace.files import cannot_write, reason_of, write_atomic
 from kace.models.base import (
     LOGPROBS,
     Failure,
@@ -138,7 +138,7 @@ def locate(name: str, cache: Path) -> tuple[Path, str]:
             return path, sha256_of(path, cache)
         reason = "not a GGUF file" if magic else "the file is empty"
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
     fix = "give a GGUF file, or a name from: kace models list"
     raise DataError(f"{path}: {reason}", fix=fix) from None
 
@@ -326,7 +326,6 @@ class EngineSettings:
     """What the engine may use of the machine."""
 
     slots: int = SLOTS  # attempts decoded side by side; others wait their turn
-    threads: int = 0  # compute threads; 0 chooses by the usable cores
     context: int = 4096  # tokens of prompt and reply together, per slot
 
 
@@ -339,7 +338,13 @@ class Engine:
     def __init__(self, path: Path, settings: EngineSettings) -> None:
         from kace.models.http import HttpClient
 
-        options = json.dumps({"path": str(path), **asdict(settings)})
+        options = json.dumps(
+            {
+                "path": str(path),
+                "threads": default_threads(),
+                **asdict(settings),
+            }
+        )
         # In a session of its own: Ctrl-C goes to the parent, which then closes it.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", CHILD, options, json.dumps(sys.path)],
@@ -498,8 +503,7 @@ class LocalModel:
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
         self._path = path
-        threads = settings.threads or default_threads()
-        self._settings = replace(settings, threads=threads)
+        self._settings = settings
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.slots)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = (

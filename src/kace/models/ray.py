@@ -112,7 +112,7 @@ def open_servers(config: Config) -> list[RayServer]:
     One that is lost is started again by Ray, as long as there is room.
     """
     ray = connect(config)
-    most = config.ray_workers or int(ray.cluster_resources().get("CPU", 0))
+    most = int(ray.cluster_resources().get("CPU", 0))
     options = {"num_cpus": 1, "max_concurrency": 1000, "max_restarts": -1}
     remote = ray.remote(**options)(RayWorker)
     bare = config.model_copy(update={"ray": None})

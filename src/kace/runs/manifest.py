@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kace.answers.kinds import MATHEMATICS
 from kace.config import Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
-from kace.files import Unreadable, read_plain, write_atomic
+from kace.files import read_plain, readable, write_atomic
 from kace.ladder.policies import open_policy
 from kace.ladder.prompt import subject_of, template_hashes
 
@@ -221,14 +221,10 @@ def _default(name: str) -> object:
 
 def _read(path: Path) -> Mapping[str, object]:
     """Read the JSON of a manifest."""
+    fix = "give the folder of a run, which has run.json in it"
     try:
-        found = json.loads(read_plain(path))
-    except Unreadable:
-        raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        fix = "give the folder of a run, which has run.json in it"
-        raise DataError(f"{path}: {reason}", fix=fix) from None
+        with readable(path, fix):
+            found = json.loads(read_plain(path))
     except (ValueError, RecursionError):
         raise DataError(f"{path}: not JSON", fix=_RESTORE) from None
     if not isinstance(found, dict):

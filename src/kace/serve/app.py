@@ -479,25 +479,17 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         body = _encode({"object": "list", "data": models})
         return Response(body, media_type=JSON)
 
-    async def metrics(request: Request) -> Response:
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        return Response(service.metrics.text(), headers={"content-type": kind})
-
     async def chat(request: Request) -> Response:
         try:
-            response = await _answer(service, names, request)
+            return await _answer(service, names, request)
         except ApiError as error:
-            service.metrics.errors[error.code] += 1
-            response = error.response()
-        service.metrics.requests[str(response.status_code)] += 1
-        return response
+            return error.response()
 
     app = Starlette(
         routes=[
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/models", list_models),
             Route("/healthz", health),
-            Route("/metrics", metrics),
         ],
         exception_handlers={HTTPException: _render_missing},
     )
@@ -575,7 +567,6 @@ async def _stream(
             yield writer.step(step)
         yield writer.closing(await solving)
     except ApiError as error:
-        service.metrics.errors[error.code] += 1
         yield event(error.body())
     finally:
         await _cancel(solving)
@@ -621,7 +612,7 @@ class SolveService:
         record: Record | None = None,
     ) -> None:
         self.session = session
-        self.metrics = ServerMetrics(session.ledger)
+        self.waiting = 0
         self.closing = False
         self._limits = limits
         self._record = record
@@ -636,7 +627,7 @@ class SolveService:
                 "max_usd needs a price for the model, and this server has none"
             )
             raise ApiError(message, "kace.max_usd")
-        if self.metrics.waiting >= MAX_WAITING:
+        if self.waiting >= MAX_WAITING:
             message = f"{MAX_WAITING:,} requests are waiting already"
             raise ApiError(message, status=429, code="busy")
 
@@ -650,7 +641,6 @@ class SolveService:
         limits = self._limits.least(body.kace)
         ledger = self.session.ledger
         bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
-        self.metrics.in_flight += 1
         try:
             async with self._within(limits.max_seconds), self._place(on_step):
                 solution = await self._solve(problem, body, bill, on_step)
@@ -662,9 +652,6 @@ class SolveService:
             failure = _as_api_error(error)
             failure.paid = {"kace": _cost(bill), "usage": _usage(bill.usage)}
             raise failure from None
-        finally:
-            self.metrics.in_flight -= 1
-        self.metrics.count(solution)
         details = {
             **_details(solution),
             **_cost(bill),
@@ -730,13 +717,13 @@ class SolveService:
     async def _place(self, on_step: OnStep) -> AsyncIterator[None]:
         """Hold one of the places: no more problems than keep the model busy."""
         if self._places.locked():
-            text = f"Waiting: {self.metrics.waiting} ahead."
+            text = f"Waiting: {self.waiting} ahead."
             on_step(Step("waiting", text))
-        self.metrics.waiting += 1
+        self.waiting += 1
         try:
             await self._places.acquire()
         finally:
-            self.metrics.waiting -= 1
+            self.waiting -= 1
         try:
             yield
         finally:
@@ -859,60 +846,6 @@ def _cost(bill: Ledger) -> dict[str, object]:
             "output": usage.output,
         }
     return {"calls": calls, "tokens": tokens, "usd": round(bill.usd, 6)}
-
-
-# Metrics
-
-
-class ServerMetrics:
-    """Counters of one server. Calls, tokens and money are read from the ledger."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self.requests: Counter[str] = Counter()  # by status
-        self.errors: Counter[str] = Counter()  # by code
-        self.exits: Counter[str] = Counter()
-        self.in_flight = 0
-        self.waiting = 0
-        self.seconds = 0.0
-
-    def count(self, solution: Solution) -> None:
-        """Count a solve by its exit."""
-        self.seconds += solution.seconds
-        if solution.exit:
-            self.exits[solution.exit.value] += 1
-
-    def text(self) -> str:
-        """Return everything in the text format of Prometheus."""
-        calls: Counter[str] = Counter()
-        input_tokens: Counter[str] = Counter()
-        output_tokens: Counter[str] = Counter()
-        for role, spent in self._ledger.roles.items():
-            calls[role] = spent.calls
-            input_tokens[role] = spent.usage.input
-            output_tokens[role] = spent.usage.output
-        lines = [
-            "# TYPE kace_requests_in_flight gauge",
-            f"kace_requests_in_flight {self.in_flight}",
-            "# TYPE kace_requests_waiting gauge",
-            f"kace_requests_waiting {self.waiting}",
-            "# TYPE kace_solve_seconds_total counter",
-            f"kace_solve_seconds_total {self.seconds:.3f}",
-            "# TYPE kace_usd_total counter",
-            f"kace_usd_total {self._ledger.usd:.6f}",
-        ]
-        for name, label, counts in (
-            ("kace_requests_total", "status", self.requests),
-            ("kace_errors_total", "code", self.errors),
-            ("kace_exits_total", "path", self.exits),
-            ("kace_model_calls_total", "role", calls),
-            ("kace_input_tokens_total", "role", input_tokens),
-            ("kace_output_tokens_total", "role", output_tokens),
-        ):
-            lines.append(f"# TYPE {name} counter")
-            for value, count in sorted(counts.items()):
-                lines.append(f'{name}{{{label}="{value}"}} {count}')
-        return "\n".join(lines) + "\n"
 
 
 # The record
