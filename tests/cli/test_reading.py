@@ -25,8 +25,7 @@ DICE = ("--model", "scripted/dice?sides=9")
 TRAIN = ("learn", "--train", "train.jsonl", "--teacher", "scripted/steady", *DICE)
 READING = (
     ("tree", "show", "tree"), ("tree", "show", "tree", "cards"), ("tree", "show", "starter"), ("tree", "log", "tree"),
-    ("tree", "diff", "tree", "0"), ("tree", "diff", "tree", "made/tree"), ("tree", "verify", "tree"),
-    ("tree", "export", "tree", "--to", "skill"),
+    ("tree", "export", "tree"),
     ("report", "base", "other"), ("report", "base"), ("report", "base", "other", "--json"),
     ("learn", "report", "made/tree"), ("learn", "report", "made/tree", "--json"),
     (*TRAIN, "--out", "never", "--dry-run"),
