@@ -18,7 +18,7 @@ from problems.techniques.generate import technique_problems
 
 GENERATORS: Mapping[str, Callable[[str], tuple[Problem, ...]]] = {
     "starter": starter_problems,
-    "starter-1000": lambda split: tuple(draw_problems(1000, 1, split)),
+    "starter-1000": lambda split: tuple(draw_problems({"train": 200, "test": 1000}[split], 1, split)),
     "techniques": technique_problems,
 }
 

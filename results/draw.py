@@ -347,6 +347,59 @@ def unseen_table(published: Published) -> list[str]:
     return markdown(heads, rows)
 
 
+STARTER = "gate/worded-0.5b"  # measured the bundled tree as it was learned
+
+
+def starter_counts(published: Published, arm: str) -> dict[str, CardCounts]:
+    """Count what each card of the starter tree did in an arm."""
+    arms = published.studies[STARTER]
+    found = {}
+    for card in {card for row in arms[arm].values() for card in row.cards}:
+        own = {card}
+        found[card] = count_cards(arms[BASE], arms[arm], lambda _: own, True)  # noqa: B023
+    return found
+
+
+def harmful_cards(published: Published) -> set[str]:
+    """Return the cards of the starter tree that broke more than they gained."""
+    found = set()
+    for arm in ("worded", HEADLINE):
+        for card, counts in starter_counts(published, arm).items():
+            if counts.lost > counts.gained:
+                found.add(card)
+    return found
+
+
+def starter_cards(published: Published) -> list[str]:
+    """Return what each card of the starter tree did, and what the tree is worth without the harmful ones."""
+    arms = published.studies[STARTER]
+    harmful = harmful_cards(published)
+    locked = starter_counts(published, "worded")
+    skipping = starter_counts(published, HEADLINE)
+
+    def worth(card: str) -> tuple[int, str]:
+        counts = locked.get(card)
+        return counts.gained - counts.lost if counts else 0, card
+
+    rows = []
+    for card in sorted({*locked, *skipping}, key=worth):
+        counts = [locked.get(card), skipping.get(card)]
+        dropped = "removed" if card in harmful else ""
+        rows.append([card, *(str(each or "") for each in counts), dropped])
+    lines = markdown(["card", "`worded`", f"`{HEADLINE}`", ""], rows)
+    lines.append("")
+    for arm in ("worded", HEADLINE):
+        without = {}
+        for key, row in arms[arm].items():
+            read = harmful.intersection(row.cards)
+            without[key] = arms[BASE][key] if read else row
+        lines.append(
+            f"* `{arm}`, solves that read a removed card taken from {BASE}: "
+            f"{published.compare(arms[BASE], without)}, {costs(without)[1]} calls"
+        )
+    return lines
+
+
 def draw_tables(published: Published) -> str:
     """Return the page of all tables."""
     lines = [
@@ -369,6 +422,15 @@ def draw_tables(published: Published) -> str:
         "",
     ]
     lines += unseen_table(published)
+    lines += [
+        "",
+        "## Cards of the starter tree, 0.5B",
+        "",
+        "Solves that read the card: gained / broken. A card that broke more than it gained in either run was",
+        "removed from the bundled tree afterwards, by these very outcomes, so the last lines are no test of it.",
+        "",
+    ]
+    lines += starter_cards(published)
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from kace.cards.store import open_tree
-from kace.config import load_config
+from kace.config import load_config, tree_path
 from kace.learning.screen import HeldOutHashes
 from kace.learning.study import Settings
 from kace.problems import load_bundled
@@ -94,6 +94,21 @@ def test_the_page_is_read_in_five_minutes():
 def test_the_published_tree_of_the_starter_set_is_the_one_that_was_measured():
     digest = "d46406184bf3de880598625d5b504240f84fc53a9ee96f45cb1337ea3936ca24"
     assert open_tree(published_tree("starter-1.5b")).content_hash() == digest
+
+
+def test_the_bundled_tree_is_what_its_own_evidence_left_of_the_measured_one(published, draw: ModuleType):
+    measured = open_tree(published_tree("starter-0.5b"))
+    assert measured.content_hash() == "380fb3db33d4ab1414d8d900864fcdba128e6d4fe4909f2bc212a9947800e7d5"
+    bundled = open_tree(tree_path("starter"))
+    harmful = draw.harmful_cards(published)
+    assert len(harmful) == 6
+    assert bundled.cards.keys() == measured.cards.keys() - harmful
+    counts = draw.starter_counts(published, "worded")
+    for card in bundled:
+        record = card.provenance
+        shown = counts.get(card.card_id, (0, 0, 0))
+        assert (record.n_uses, record.n_wins, record.n_losses) == shown[:3]
+        assert card.payload == measured.card(card.card_id).payload
 
 
 def test_the_technique_tree_is_read_as_its_headline_was_measured():

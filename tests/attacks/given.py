@@ -66,9 +66,7 @@ def viewed(folder: Path) -> None:
     workspace = Workspace([folder])
     for item in workspace.items("run"):
         table = workspace.table(item.name)
-        record = table.solution("p1", a_solve().seed)
-        for attempt in record.attempts if record else ():
-            table.call_text(attempt.call)
+        table.solution("p1", a_solve().seed)
     for item in workspace.items("tree"):
         workspace.tree(item.name)
 

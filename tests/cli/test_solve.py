@@ -85,7 +85,8 @@ def test_json_is_one_parseable_record(kace):
     assert row["answer"] == "42"
     assert row["exit"] == "es_unanimous"
     assert row["paper_calls"] == row["real_calls"] == 2
-    assert len(row["texts"]) == 2
+    assert len(row["texts"]) == len(row["messages"]) == 2
+    assert row["messages"][0][-1]["content"].startswith("6 times 7?")
     assert "boxed" in row["texts"][0]
     assert row["working"] == "Every step agrees. \\boxed{42}"
 
@@ -95,6 +96,9 @@ def test_explain_shows_every_attempt(kace):
     assert shown.count("-- ES attempt") == 2
     assert shown.count("-- HS attempt") == 5
     assert "domain_patterns" in shown
+    assert shown.count("-- sent to ES") == 2, "with MS, where the lens is the same"
+    assert "-- sent to HS 1, HS 2, HS 3, HS 4, HS 5\n   -- system\n" in shown
+    assert shown.count("\n   Throw\n") == 4, "each of three lenses once, and none"
 
 
 def test_explain_puts_the_winner_first(kace):

@@ -6,7 +6,6 @@ import pytest
 
 from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
-from kace.config import tree_path
 from kace.ladder.relevance import BackgroundScore
 from kace.learning.calibrate import LEAST_WORDED
 from kace.problems import load_bundled, load_problems
@@ -17,7 +16,7 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
 def starter_tree(solver: str) -> EpistemicTree:
-    return open_tree(tree_path("starter") if solver == "0.5b" else published_tree("starter-1.5b"))
+    return open_tree(published_tree(f"starter-{solver}"))
 
 
 @pytest.mark.parametrize("solver", ["0.5b", "1.5b"])

@@ -14,7 +14,7 @@ from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.store import open_tree
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line
-from kace.config import RetrievalConfig, load_config, tree_path
+from kace.config import RetrievalConfig, load_config
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
@@ -273,7 +273,7 @@ def test_cards_can_stand_right_before_the_problem():
 @pytest.mark.parametrize("threshold", [0.353, 0.46])
 @pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
 def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: float):
-    tree = open_tree(tree_path("starter") if solver == "0.5b" else published_tree("starter-1.5b"))
+    tree = open_tree(published_tree(f"starter-{solver}"))
     model = Asked(())
     retriever = Retriever(tree, model, RetrievalConfig(relevance_threshold=threshold, es_policy="skip"))
     skipped = 0

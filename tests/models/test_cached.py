@@ -169,6 +169,21 @@ def test_a_record_without_cache_writes_is_the_line_it_always_was():
     assert CallRecord.model_validate_json(LINE).reply().usage == Usage(9, 2, 3, written=0)
 
 
+def test_a_prompt_is_kept_once_for_the_attempts_that_share_it(tmp_path: Path):
+    model = Cached(Scripted(random_words), CallStore(tmp_path))
+    ask(model, *(request(index) for index in range(3)))
+    kept = list(model.store.records())
+    assert len({record.prompt for record in kept}) == 1
+    assert [record.messages for record in kept if record.messages] == [request().messages]
+
+
+def test_no_prompt_is_kept_in_a_run_without_texts(tmp_path: Path):
+    store = CallStore(tmp_path)
+    store.prompts = False
+    ask(Cached(Scripted(random_words), store), request())
+    assert [(record.prompt, record.messages) for record in store.records()] == [("", ())]
+
+
 def test_what_was_written_to_a_cache_survives_the_disk(tmp_path: Path):
     class Writing(Scripted):
         async def complete(self, request: Request) -> Reply:

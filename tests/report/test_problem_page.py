@@ -12,7 +12,7 @@ import pytest
 from kace.errors import KaceError
 from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.models.base import Confidence
+from kace.models.base import Confidence, chat
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
 from kace.report.pages import climb_of, solve_page
@@ -347,3 +347,20 @@ def test_a_weighted_vote_says_so_and_each_attempt_how_sure_it_was(tmp_path: Path
     assert "-0.250, token confidence 12.0 (last 128: 13.0, worst 128: 9.0)" in page.body
     plain = ask(shelf_of(tmp_path / "plain", hard()))
     assert "token confidence" not in plain.body and "given most often" in plain.body
+
+
+def test_the_messages_of_an_attempt_are_shown_once_for_those_that_share_them(tmp_path: Path):
+    record = a_climb({TierName.ES: ["4", "5"], TierName.MS: ["4", "4", "5"]}, exit=ExitPath.MS_MAJORITY)
+    shelf = shelf_of(tmp_path, record)
+    calls = tmp_path / "run" / "calls"
+    keep(calls, "a", "b", "c", "d", "e")
+    lines = (calls / "calls.jsonl").read_text().splitlines()
+    kept = [CallRecord.model_validate_json(line) for line in lines]
+    for place, prompt in enumerate(("lens 1", "lens 2", "cards", "cards", "cards")):
+        messages = chat("Solve it.", f"{prompt}: is 1 <b>2?") if place < 3 else ()
+        kept[place] = kept[place].model_copy(update={"prompt": prompt, "messages": messages})
+    (calls / "calls.jsonl").write_text("".join(each.model_dump_json() + "\n" for each in kept))
+    body = ask(shelf).body
+    assert body.count("<summary>Sent: 2 messages</summary>") == 3
+    assert "<h3>user</h3><pre>cards: is 1 &lt;b&gt;2?</pre>" in body
+    assert body.count('Sent: the same messages as to <a href="#attempt-3">MS 1</a>.') == 2

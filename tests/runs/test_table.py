@@ -13,6 +13,7 @@ import pytest
 from kace.errors import DataError
 from kace.ladder.record import Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import ExitPath, TierName
+from kace.models.base import chat
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
 from kace.report.evaluation import evaluation_of
@@ -28,14 +29,27 @@ def grow(folder: Path, *solves: Solution) -> None:
         file.writelines(solve.model_dump_json() + "\n" for solve in solves)
 
 
-def a_call(key: str, text: str) -> str:
-    usage = {"input": 1, "cached": 0, "output": 1}
+def a_call(key: str, text: str, **sent: object) -> str:
+    usage = {"input": 1, "cached": 0, "output": 1, **sent}
     names = {"model": "m", "problem": "p", "seed": 0, "tier": "ES", "index": 0, "finish": "stop", "seconds": 1.0}
     return CallRecord(key=key, text=text, **names, **usage).model_dump_json() + "\n"
 
 
 def some(first: int, last: int) -> list[Solution]:
     return [a_solve(f"{number:016x}", correct=number % 3 > 0) for number in range(first, last)]
+
+
+def called(*keys: str) -> Solution:
+    """Return a solve whose attempts are these calls."""
+    solve = a_solve("a" * 16)
+    attempts = tuple(solve.attempts[0].model_copy(update={"call": key, "text": ""}) for key in keys)
+    return solve.model_copy(update={"attempts": attempts})
+
+
+def written(table: Table) -> list[str]:
+    solve = table.solution("a" * 16, 0)
+    assert solve
+    return [attempt.text for attempt in solve.attempts]
 
 
 def keys(table: Table) -> list[tuple[str, int]]:
@@ -199,31 +213,41 @@ def test_a_base_run_gives_what_changed(tmp_path: Path):
 
 
 def test_texts_of_calls_and_problems_are_found_by_key(tmp_path: Path):
-    folder = a_run(tmp_path / "learn" / "run", some(0, 1))
+    folder = a_run(tmp_path / "learn" / "run", [called("a" * 64, "b" * 64, "c" * 64, "", "no key", "z" * 64)])
     problem = Problem("What is 2 + 2?", answer="4")
     (folder / "problems.jsonl").write_text("damaged\n" + "".join(problem_rows([problem])) + "\n")
     table = Table.open(folder, within=tmp_path / "learn")
     assert table.problem_text(problem.id) == "What is 2 + 2?"
     assert table.problem_text("f" * 64) is None
-    assert table.call_text("a" * 64) is None
+    assert not any(written(table))
     calls = tmp_path / "learn" / "calls"
     calls.mkdir()
     (calls / "one.jsonl").write_text("damaged\n" + a_call("a" * 64, "said a") + a_call("b" * 64, "said b"))
-    assert [table.call_text(key * 64) for key in "abc"] == ["said a", "said b", None]
+    assert written(table) == ["said a", "said b", "", "", "", ""]
     with (calls / "one.jsonl").open("a") as file:
         file.write(a_call("c" * 64, "said c"))
-    assert table.call_text("c" * 64) == "said c"
-    assert (table.call_text(""), table.call_text("no key")) == (None, None)
-    assert Table.open(folder).call_text("a" * 64) is None, "nothing above the folder is read unless allowed"
+    assert written(table)[2:] == ["said c", "", "", ""]
+    assert not any(written(Table.open(folder))), "nothing above the folder is read unless allowed"
+
+
+def test_attempts_that_share_a_prompt_have_its_messages(tmp_path: Path):
+    folder = a_run(tmp_path / "run", [called("a" * 64, "b" * 64, "c" * 64)])
+    (folder / "calls").mkdir()
+    sent = chat("Be exact.", "2 + 2?")
+    lines = [a_call("a" * 64, "4", prompt="1"), a_call("b" * 64, "5", prompt="1", messages=sent), a_call("c" * 64, "6")]
+    (folder / "calls" / "one.jsonl").write_text("".join(lines))
+    solve = Table.open(folder).solution("a" * 16, 0)
+    assert solve
+    assert [attempt.messages for attempt in solve.attempts] == [sent, sent, ()]
 
 
 def test_links_are_not_followed(tmp_path: Path):
     outside = a_run(tmp_path / "outside", some(0, 2))
     (outside / "one.jsonl").write_text(a_call("a" * 64, "secret"))
-    folder = a_run(tmp_path / "run", some(0, 1))
+    folder = a_run(tmp_path / "run", [called("a" * 64)])
     (folder / "calls").mkdir()
     (folder / "calls" / "one.jsonl").symlink_to(outside / "one.jsonl")
-    assert Table.open(folder).call_text("a" * 64) is None
+    assert written(Table.open(folder)) == [""]
     (folder / "traces.jsonl").unlink()
     (folder / "traces.jsonl").symlink_to(outside / "traces.jsonl")
     with pytest.raises(DataError, match="link"):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import Card
@@ -247,29 +246,18 @@ class FamilyCards:
 
 
 def cards_by_family(
-    tree: EpistemicTree,
-    train: Sequence[Problem],
-    file: Path,
+    tree: EpistemicTree, train: Iterable[Problem]
 ) -> Mapping[str, frozenset[str]]:
     """Return, by family, the cards that its training problems support."""
     families = {}
     for problem in train:
         if problem.family:
             families[one_line(problem.name)] = problem.family
-    if not families:
-        raise DataError(
-            f"{file}: no problem has a family",
-            fix="give training problems the field 'family'",
-        )
     found = defaultdict[str, set[str]](set)
     for name, cards in cards_by_source(tree).items():
-        if one_line(name) in families:
-            found[families[one_line(name)]] |= cards
-    if not found:
-        raise DataError(
-            f"{file}: no card of the tree came from a problem in it",
-            fix="name the file that the tree was learned from",
-        )
+        family = families.get(one_line(name))
+        if family:
+            found[family] |= cards
     return {family: frozenset(cards) for family, cards in found.items()}
 
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from kace.baselines.controls import cards_by_family
 from kace.baselines.systems import (
     Inputs,
     applies_threshold,
@@ -42,7 +43,7 @@ from kace.learning.study import (
 )
 from kace.learning.teacher import Partition, open_teacher, partition
 from kace.models.base import ChatModel
-from kace.problems import Dataset, Problem
+from kace.problems import Dataset, Problem, load_bundled, load_problems
 from kace.runs.manifest import default_folder, manifest_of, solver_prompts
 from kace.runs.run import OnSolution, Run, ignore, work_through
 from kace.runs.shards import Shard
@@ -90,9 +91,28 @@ class Trial:
         }
         manifest = manifest_of(self.config, self.tree)
         manifest |= {"system": system, "data": problems}
+        right = self._right_cards()
+        if right:
+            manifest["right_cards"] = right
         if self.shard:
             manifest |= self.shard.facts(data.problems)
         return manifest
+
+    def _right_cards(self) -> dict[str, list[str]]:
+        """Return the cards from training problems of each family, where those are known."""
+        families = {problem.family for problem in self.data.problems}
+        if self.tree is None or families == {None}:
+            return {}
+        train = [*load_bundled("starter-1000", "train")]
+        train += load_bundled("techniques", "train")
+        if self.config.tree:
+            for file in self.config.tree.glob("learn/*/problems.jsonl"):
+                train += load_problems(file)
+        found = {}
+        for family, cards in cards_by_family(self.tree, train).items():
+            if family in families:
+                found[family] = sorted(cards)
+        return found
 
     def folder(self) -> Path:
         """Return the default folder of the run."""

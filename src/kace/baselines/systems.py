@@ -25,7 +25,7 @@ from kace.baselines.controls import (
 )
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.errors import UsageError
+from kace.errors import DataError, UsageError
 from kace.ladder.ladder import (
     ContextSource,
     Kit,
@@ -321,7 +321,12 @@ def _open_tree(spec: Spec, inputs: Inputs) -> System:
     if spec.selector == "family":
         assert inputs.artefact is not None
         train = load_problems(inputs.artefact, inputs.config.fields)
-        found = cards_by_family(tree, train, inputs.artefact)
+        found = cards_by_family(tree, train)
+        if not found:
+            raise DataError(
+                f"{inputs.artefact}: no card of the tree came from a problem in it that has a family",
+                fix="name the file that the tree was learned from, with the field 'family'",
+            )
         family = FamilyCards(found, retriever.blocks)
         retriever.selector = family
 

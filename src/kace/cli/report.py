@@ -26,11 +26,10 @@ from kace.report.evaluation import (
     page,
     plots_of,
 )
-from kace.runs.compare import Change, Comparison, p_text
+from kace.runs.compare import Change, Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.scores import open_results
 from kace.runs.shards import merge_shards
-from kace.runs.table import CardUse
 from kace.words import counted, points
 
 HEAD = (
@@ -155,7 +154,7 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
             yield f"  lost   {_names(each.lost)}"
         if each.harm:
             yield f"  cards  {each.harm.words}"
-            for line in _card_lines(each.harm.cards):
+            for line in _card_lines(each.harm):
                 yield f"         {line}"
 
 
@@ -179,12 +178,13 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     return (*ours, _ascii(points(found.difference)), _ascii(ends), p, changed)
 
 
-def _card_lines(cards: Sequence[CardUse]) -> Iterator[str]:
-    """Yield the cards that were shown as a table, the most harmful first."""
+def _card_lines(harm: Harm) -> Iterator[str]:
+    """Yield right and wrong cards, then each card, the most harmful first."""
+    cards = harm.cards
     if not cards:
         return
     rows = [("card", "shown", "gained", "broken", "")]
-    for each in cards[:LISTED]:
+    for each in (*harm.kinds, *cards[:LISTED]):
         flag = "breaks more than it gains" if each.flagged else ""
         counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
         rows.append((plain(each.card), *counts, flag))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from kace.ladder.prompt import NOTHING, Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.session import open_session
 from kace.learning.report import RoleForecast
-from kace.models.base import Request
+from kace.models.base import Messages, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
@@ -174,10 +174,15 @@ def request_lines(request: Mapping[str, Any]) -> Iterator[str]:
         f"temperature {request['temperature']}, at most {request['max_tokens']:,} "
         f"tokens, cards: {', '.join(request['cards']) or 'none'}"
     )
-    for message in request["messages"]:
+    yield from message_lines(request["messages"])
+    yield ""
+
+
+def message_lines(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield messages as they are sent, each after its role."""
+    for message in messages:
         yield f"-- {message['role']}"
         yield plain(message["content"])
-    yield ""
 
 
 def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
@@ -260,6 +265,9 @@ def _details(solution: Solution, as_json: bool, explain: bool) -> str:
     record["working"] = solution.working
     if explain:
         record["texts"] = [attempt.text for attempt in solution.made]
+        record["messages"] = [
+            list(map(asdict, attempt.messages)) for attempt in solution.made
+        ]
     return json_of(record)
 
 
@@ -334,9 +342,16 @@ def _synthesis_text(attempt: Attempt) -> str:
 
 
 def explanation(solution: Solution) -> str:
-    """Return every attempt of a solve with its text: the winner first, then tier by tier."""
+    """Return every attempt of a solve with its text: the winner first, then tier by tier.
+
+    What was sent follows, each prompt once.
+    """
     lines = []
     winner = solution.winner
+    sent: dict[Messages, list[str]] = {}
+    for attempt in solution.made:
+        name = f"{attempt.tier} {attempt.index + 1}"
+        sent.setdefault(attempt.messages, []).append(name)
     for attempt in sorted(solution.made, key=lambda each: each is not winner):
         lens = attempt.lens or "sampling only"
         if attempt is solution.synthesis:
@@ -350,9 +365,14 @@ def explanation(solution: Solution) -> str:
         lines.append(f"{head}: {answer} {size}{mark}")
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
+    for messages, names in sent.items():
+        if messages:
+            lines.append(f"-- sent to {', '.join(names)}")
+            text = "\n".join(message_lines(map(asdict, messages)))
+            lines.append(textwrap.indent(text, "   ") + "\n")
     for recall in solution.recalls:
-        names = ", ".join(recall.cards)
-        lines.append(f"-- {recall.tier} {names or _read_text(recall)}")
+        cards = ", ".join(recall.cards)
+        lines.append(f"-- {recall.tier} {cards or _read_text(recall)}")
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
     if solution.synthesis:
         lines.append(f"-- {_synthesis_text(solution.synthesis)}")

@@ -291,8 +291,8 @@ async def make_attempt(
         attempt = await sample_once(key, prompt, kit)
     except KaceError as error:
         return error
-    if hidden:
-        attempt = attempt.model_copy(update={"hidden": hidden})
+    update = {"hidden": hidden, "messages": prompt.messages}
+    attempt = attempt.model_copy(update=update)
     kit.observer.attempted(problem, attempt)
     return attempt
 

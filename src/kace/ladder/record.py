@@ -30,6 +30,7 @@ from kace.models.base import (
     AttemptKey,
     Confidence,
     Finish,
+    Messages,
     ModelError,
     Reply,
     Usage,
@@ -82,9 +83,9 @@ class Attempt(_Record):
     )
     # Answered by a batch, at its price.
     batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
-    text: str = Field(
-        default="", exclude=True
-    )  # what the model wrote, in memory only
+    # What was sent and what the model wrote, in memory only.
+    messages: Messages = Field(default=(), exclude=True)
+    text: str = Field(default="", exclude=True)
 
     @classmethod
     def read(

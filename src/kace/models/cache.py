@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
+import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -39,6 +41,7 @@ from kace.models.base import (
     ChatModel,
     Confidence,
     Finish,
+    Messages,
     Reply,
     Request,
     Usage,
@@ -49,10 +52,13 @@ TEACHER = "TEACHER"  # the tier of a teacher's calls
 KEY_START = len('{"key":"')
 KEY_LENGTH = 64
 MIN_FREE = 16_000_000  # bytes on the disk; replies under way may need as much
+RECENT = (
+    4_096  # prompts remembered, so that attempts that share one write it once
+)
 
 
 class CallRecord(BaseModel):
-    """One finished call. The prompt is not kept: `key` is its hash."""
+    """One finished call. Attempts of a solve that share a prompt keep it once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -75,10 +81,19 @@ class CallRecord(BaseModel):
         default=None, exclude_if=lambda confidence: confidence is None
     )
     batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
+    # What was sent, by its hash, and in full in one record of the solve.
+    prompt: str = Field(default="", exclude_if=lambda prompt: not prompt)
+    messages: Messages = Field(default=(), exclude_if=lambda sent: not sent)
 
     @classmethod
     def of(
-        cls, key: str, model: str, attempt: AttemptKey, reply: Reply
+        cls,
+        key: str,
+        model: str,
+        attempt: AttemptKey,
+        reply: Reply,
+        prompt: str = "",
+        messages: Messages = (),
     ) -> CallRecord:
         """Return the record of a new reply."""
         return cls(
@@ -97,6 +112,8 @@ class CallRecord(BaseModel):
             seconds=round(reply.seconds, 4),
             confidence=reply.confidence,
             batch=reply.batch,
+            prompt=prompt,
+            messages=messages,
         )
 
     def reply(self) -> Reply:
@@ -122,6 +139,8 @@ class CallStore:
 
     def __init__(self, folder: Path, also: Sequence[Path] = ()) -> None:
         self.folder = folder
+        self.prompts = True  # whether what is sent is kept, too
+        self._recent: set[str] = set()
         self._own: LineLog | None = None
         self._broken: KaceError | None = None  # a reply could not be kept
         self._places: dict[int, tuple[Path, int]] = {}
@@ -158,7 +177,9 @@ class CallStore:
 
     def record(self, key: str) -> CallRecord | None:
         """Return the call kept under a key, `None` if it is missing or damaged."""
-        place = self._places.get(head_of(key))
+        place = None
+        with suppress(ValueError):  # the trace of a stranger may name anything
+            place = self._places.get(head_of(key))
         if place is None:
             return None
         segment, offset = place
@@ -175,6 +196,15 @@ class CallStore:
     def put(self, record: CallRecord) -> None:
         """Keep a finished call. When this returns, a kill no longer loses it."""
         self.put_line(record.key, record.model_dump_json())
+
+    def remember(self, prompt: str) -> bool:
+        """Remember a prompt; return whether it is new, as far as is known."""
+        if prompt in self._recent:
+            return False
+        if len(self._recent) >= RECENT:
+            self._recent.clear()
+        self._recent.add(prompt)
+        return True
 
     def put_line(self, key: str, line: str) -> None:
         """Keep a record that is a line of JSON already."""
@@ -213,6 +243,13 @@ def head_of(key: str) -> int:
     return int(key[:15], 16)
 
 
+def prompt_hash(request: Request) -> str:
+    """Return what identifies the messages of a request within its solve."""
+    content: list[object] = [request.attempt.problem, request.attempt.seed]
+    content += [[each.role.value, each.content] for each in request.messages]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
 class Cached(Wrapper):
     """A model that never pays twice for the same attempt."""
 
@@ -236,7 +273,13 @@ class Cached(Wrapper):
     async def _call(self, key: str, request: Request) -> Reply:
         self.store.check_room()
         reply = await self.model.complete(request)
-        record = CallRecord.of(key, self.identity, request.attempt, reply)
+        prompt = prompt_hash(request) if self.store.prompts else ""
+        messages = request.messages
+        if not prompt or not self.store.remember(prompt):
+            messages = ()
+        record = CallRecord.of(
+            key, self.identity, request.attempt, reply, prompt, messages
+        )
         self.store.put(record)
         # Exactly what a later run will read.
         return replace(record.reply(), cached=reply.cached)

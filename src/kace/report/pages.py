@@ -21,6 +21,7 @@ from kace.errors import KaceError, UsageError, redact
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath
+from kace.models.base import Messages
 from kace.report import inbox, trees
 from kace.report.charts import EXIT_NAMES
 from kace.report.evaluation import (
@@ -450,6 +451,9 @@ def solve_page(request: PageRequest) -> Page:
             where = SolveFilter(problem=problem)
             for row in other.solves(where, sort="seed"):
                 elsewhere.append((run, row))
+    senders: dict[Messages, int] = {}  # the first attempt with each prompt
+    for position, attempt in enumerate(record.made):
+        senders.setdefault(attempt.messages, position)
     values = {
         "run": name,
         "record": record,
@@ -458,7 +462,7 @@ def solve_page(request: PageRequest) -> Page:
         "climb": climb_of(record),
         "let_out": [tier.name for tier in LOCKED if tier.exit is record.exit],
         "text": table.problem_text(problem),
-        "texts": [table.call_text(attempt.call) for attempt in record.made],
+        "senders": senders,
         "whys": [redact(attempt.detail) for attempt in record.made],
         "keeps_texts": table.calls_folder is not None,
         "tree": request.workspace.tree_of(name),

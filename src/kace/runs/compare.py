@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -52,6 +53,9 @@ class Harm:
     )  # 95 % Wilson of the rate, each cluster counted once
     cluster: str
     cards: tuple[CardUse, ...]  # the most harmful first
+    # Solves that read a card of their problem's family, and those that read none:
+    # known where the run's families and those of the training problems are.
+    kinds: tuple[CardUse, ...] = ()
 
     @property
     def rate(self) -> float | None:
@@ -288,7 +292,30 @@ def _harm_of(
         interval=interval,
         cluster=by.field,
         cards=tuple(cards),
+        kinds=tuple(_kinds_of(other, pairs)),
     )
+
+
+def _kinds_of(other: Table, pairs: Sequence[Any]) -> Iterator[CardUse]:
+    """Yield what right cards did, and what wrong ones did, where families are known."""
+    known = other.manifest.part("right_cards")
+    if not known:
+        return
+    families = other.problem_field("family")
+    for kind in ("a right card", "only wrong cards"):
+        counts: Counter[str] = Counter()
+        for pair in pairs:
+            cards = json.loads(pair["cards"])
+            right = known.get(families.get(pair["problem"], ""))
+            fits = isinstance(right, list) and any(c in right for c in cards)
+            if not cards or fits != (kind == "a right card"):
+                continue
+            counts["shown"] += 1
+            counts["right" if pair["correct"] else "wrong"] += 1
+            counts["gained"] += pair["correct"] > pair["was"]
+            counts["broken"] += pair["correct"] < pair["was"]
+        names = ("shown", "right", "wrong", "gained", "broken")
+        yield CardUse(kind, *(counts[name] for name in names))
 
 
 def p_text(value: float) -> str:

@@ -52,7 +52,7 @@ class Run:
         """Open or create the run.
 
         `calls` stays the caller's to close. Calls of the runs in `reuse` are not paid
-        for again. Without `texts`, problem texts are not kept.
+        for again. Without `texts`, neither problem texts nor prompts are kept.
         """
         self.folder = folder
         self._lock = lock_folder(folder)
@@ -74,6 +74,7 @@ class Run:
         self._shared = calls is not None
         own, *others = (inside(each, "calls") for each in (folder, *reuse))
         self.calls = CallStore(own, others) if calls is None else calls
+        self.calls.prompts = texts
 
     def __len__(self) -> int:
         return len(self._done)

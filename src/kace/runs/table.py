@@ -40,7 +40,7 @@ from kace.ladder.record import (
 )
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
-from kace.models.cache import KEY_LENGTH, CallStore
+from kace.models.cache import CallStore
 from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
 from kace.words import counted
@@ -682,10 +682,15 @@ class Table:
     # Records and texts
 
     def solution(self, problem: str, seed: int) -> Solution | None:
-        """Read one record from the trace; `None` if the run has no such solve."""
+        """Read one record from the trace; `None` if the run has no such solve.
+
+        Attempts have what was sent and what the model wrote, as far as the run keeps
+        its calls.
+        """
         sql = "SELECT place, length FROM solves WHERE problem = ? AND seed = ?"
-        found = self.select(sql, (problem, seed))
-        return next(self._read(found), None)
+        found = next(self._read(self.select(sql, (problem, seed))), None)
+        calls = self._calls() if found else None
+        return with_texts(found, calls) if found and calls else found
 
     def solutions(self, *, texts: bool = True) -> Iterator[Solution]:
         """Iterate over the last record of every problem and seed, ordered by both.
@@ -766,14 +771,6 @@ class Table:
             if calls.is_dir() and not calls.is_symlink():
                 return calls
         return None
-
-    def call_text(self, key: str) -> str | None:
-        """Return what the model replied to a call, if the run keeps it."""
-        calls = self._calls()
-        if not calls or len(key) != KEY_LENGTH:
-            return None
-        reply = calls.get(key)
-        return reply.text if reply else None
 
     def _calls(self) -> CallStore | None:
         """Open the recorded calls; again if there are new ones."""
@@ -883,13 +880,23 @@ def load_run(folder: str | Path) -> RecordedRun:
 
 
 def with_texts(solution: Solution, calls: CallStore) -> Solution:
-    """Return a solution whose attempts have what the model wrote."""
+    """Return a solution whose attempts have what was sent and what came back."""
+    records = {}
+    sent = {}
+    for attempt in solution.made:
+        record = calls.record(attempt.call)
+        if record:
+            records[attempt.call] = record
+        if record and record.messages:
+            sent[record.prompt] = record.messages
 
     def with_text(attempt: Attempt) -> Attempt:
-        reply = calls.get(attempt.call) if attempt.call else None
-        if reply is None or attempt.text:
+        record = records.get(attempt.call)
+        if record is None or attempt.text:
             return attempt
-        return attempt.model_copy(update={"text": reply.text})
+        messages = sent.get(record.prompt, ())
+        update = {"text": record.text, "messages": messages}
+        return attempt.model_copy(update=update)
 
     update: dict[str, object] = {
         "attempts": tuple(map(with_text, solution.attempts))

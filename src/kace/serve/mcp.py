@@ -260,8 +260,7 @@ def _climb(table: Table, given: ExplainRun) -> Result:
     attempts = []
     kept = {"tier", "answer", "outcome", "correct", "output"}
     for attempt in record.made:
-        text = table.call_text(attempt.call)
-        ends = text[-TAIL:] if text else redact(attempt.detail) or None
+        ends = attempt.text[-TAIL:] or redact(attempt.detail) or None
         shown = attempt.model_dump(mode="json", include=kept)
         attempts.append({**shown, "ends": ends})
     return {
