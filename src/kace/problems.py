@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kace.answers.extract import last_boxed
 from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import readable, write_atomic
+from kace.files import readable, whole_lines, write_atomic
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -59,6 +59,7 @@ FOLDER_FIELDS = {
 MAX_PROBLEM_CHARS = 100_000
 MAX_LABEL = 200  # characters of an id
 MAX_FILE_BYTES = 64_000_000  # many times the largest published file
+VERDICTS = "verdicts.jsonl"  # of a run: what is known of served answers
 PARQUET = b"PAR1"  # the first bytes of a Parquet file
 SEQUENCE = 3  # words in the sequences by which problems are compared
 SHARED = (
@@ -159,7 +160,7 @@ def load_problems(
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> tuple[Problem, ...]:
-    """Read problems from JSONL, a JSON list or CSV (`.gz` too), the first `limit`.
+    """Read problems from JSONL, a JSON list, CSV (`.gz` too) or a run, the first `limit`.
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual
     names are found without it. Raises `DataError` for the first bad or repeated row.
@@ -182,6 +183,11 @@ def load_problems(
             )
         rows[problem.id] = number
         problems.append(problem)
+    if not problems and Path(path).is_dir():
+        raise DataError(
+            f"{path}: no problem has a known answer",
+            fix="send verdicts to kace serve --record, or add answers to problems.jsonl",
+        )
     if not problems:
         raise DataError(
             f"{path}: no problems in the file",
@@ -286,7 +292,13 @@ def _text_of(row: Mapping[str, object], name: str, where: str) -> str:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the rows of a JSONL, JSON or CSV file with their numbers."""
+    """Yield the rows of a JSONL, JSON or CSV file with their numbers.
+
+    Of a run's folder, those with a known answer: their own, or that of a verdict.
+    """
+    if path.is_dir():
+        yield from _known_rows(path)
+        return
     text = read_text(path)
     if path.name.removesuffix(".gz").endswith(".csv"):
         yield from enumerate(csv.DictReader(io.StringIO(text)), 2)
@@ -298,6 +310,33 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             if line.strip():
                 where = f"{path}:{number}"
                 yield number, _as_row(_parse(line, where), where)
+
+
+def _known_rows(run: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the problems of a run that have an answer; the last verdict counts."""
+    answers: dict[str, object] = {}
+    if (run / VERDICTS).exists():
+        for _, row in _logged_rows(run / VERDICTS):
+            problem = str(row.get("problem"))
+            if row.get("right") is not False:
+                answers[problem] = row.get("answer")
+            elif answers.get(problem) == row.get("answer"):
+                answers.pop(problem, None)
+    for number, row in _logged_rows(run / "problems.jsonl"):
+        known = Problem(str(row.get("problem", ""))).id
+        answer = answers.get(known, row.get("answer"))
+        if answer is not None:
+            yield number, {**row, "answer": answer}
+
+
+def _logged_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the whole lines of a log, whose last one a killed server may have torn."""
+    fix = "name a file of problems, or a run that keeps their texts"
+    with readable(path, fix):
+        for number, _, line in whole_lines(path):
+            where = f"{path}:{number}"
+            row = _parse(line.decode("utf-8", "replace"), where)
+            yield number, _as_row(row, where)
 
 
 def read_text(path: Path) -> str:

@@ -95,7 +95,9 @@ TREE = click.argument("tree", type=PATH)
 
 @click.group("learn", cls=Commands, invoke_without_command=True)
 @click.option(
-    "--train", type=PATH, help="JSONL with a problem and its answer per line."
+    "--train",
+    type=PATH,
+    help="A file of problems with their answers, or a run of kace serve --record.",
 )
 @click.option(
     "--validation",

@@ -89,9 +89,13 @@ class Run:
 
     def finished(self, problem: Problem, seed: int) -> Solution | None:
         """Return the solution of a problem that is not pending."""
-        if self.pending(problem.id, seed):
+        return self.solution(problem.id, seed)
+
+    def solution(self, problem: str, seed: int) -> Solution | None:
+        """Return the solution of a problem, by its hash, that is not pending."""
+        if self.pending(problem, seed):
             return None
-        return self._read(self._done[problem.id, seed])
+        return self._read(self._done[problem, seed])
 
     def records(self) -> Iterator[Solution]:
         """Iterate over the last solution of every problem and seed."""

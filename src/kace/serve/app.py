@@ -9,6 +9,7 @@ import asyncio
 import gc
 import json
 import logging
+import re
 import secrets
 import time
 from collections import Counter
@@ -40,7 +41,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
 from kace.cards.tree import EpistemicTree
-from kace.config import Caps, Config
+from kace.config import Caps, Config, TierSampling
 from kace.errors import (
     BudgetExceeded,
     DataError,
@@ -49,7 +50,7 @@ from kace.errors import (
     redact,
     without_secrets,
 )
-from kace.files import inside
+from kace.files import LineLog, inside
 from kace.ladder.ladder import ContextSource, Kit, Silent, solve
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution, boxed
@@ -59,7 +60,7 @@ from kace.models import open_model
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.models.cache import CallRecord, CallStore
-from kace.problems import Problem, check_problem_text
+from kace.problems import VERDICTS, Problem, check_problem_text
 from kace.report.server import Denial, Guard, Port, Ready, serve
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
@@ -76,6 +77,8 @@ MAX_ANSWER = 60
 HEARTBEAT_SECONDS = 15.0
 # A comment, which clients skip and which keeps connections open.
 HEARTBEAT = b": still climbing\n\n"
+
+_REPLY_ID = re.compile(r"chatcmpl-[0-9a-f]+-([0-9a-f]{16})-(-?[0-9]{1,19})")
 
 OnStep = Callable[["Step"], None]
 T = TypeVar("T")
@@ -220,6 +223,14 @@ class ChatBody(BaseModel):
     ignored: list[str] = []  # given parameters that change nothing
 
 
+class VerdictBody(BaseModel):
+    """What a client knows of a reply: whether it was right, or the right answer."""
+
+    id: str = Field(max_length=200)
+    right: bool | None = Field(default=None, strict=True)
+    answer: str | None = Field(default=None, min_length=1, max_length=1_000)
+
+
 def read_body(body: bytes, kind: type[T]) -> T:
     """Return the object of a JSON body. Raises `ApiError`."""
     try:
@@ -299,10 +310,10 @@ class Completion(NamedTuple):
 class ReplyWriter:
     """Writes a completion in OpenAI's format, in one piece or as events."""
 
-    def __init__(self, body: ChatBody) -> None:
+    def __init__(self, body: ChatBody, name: str) -> None:
         self._include_usage = body.stream_options.include_usage
         self._head = {
-            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "id": name,
             "created": int(time.time()),
             "model": body.model,  # as the client named it
         }
@@ -485,9 +496,18 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         except ApiError as error:
             return error.response()
 
+    async def verdict(request: Request) -> Response:
+        try:
+            given = read_body(await request.body(), VerdictBody)
+            body = _encode(service.keep_verdict(given))
+        except ApiError as error:
+            return error.response()
+        return Response(body, media_type=JSON)
+
     app = Starlette(
         routes=[
             Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/kace/verdict", verdict, methods=["POST"]),
             Route("/v1/models", list_models),
             Route("/healthz", health),
         ],
@@ -541,7 +561,8 @@ async def _answer(
     done = await _while_connected(request.receive, service.solve(problem, body))
     if done is None:
         return Response(status_code=499)
-    return Response(ReplyWriter(body).whole(done), media_type=JSON)
+    writer = ReplyWriter(body, service.reply_id(problem, body))
+    return Response(writer.whole(done), media_type=JSON)
 
 
 async def _stream(
@@ -552,7 +573,7 @@ async def _stream(
     work = service.solve(problem, body, steps.put_nowait)
     solving = asyncio.ensure_future(work)
     solving.add_done_callback(lambda _: steps.put_nowait(None))
-    writer = ReplyWriter(body)
+    writer = ReplyWriter(body, service.reply_id(problem, body))
     try:
         yield writer.opening()
         while True:
@@ -616,6 +637,7 @@ class SolveService:
         self.closing = False
         self._limits = limits
         self._record = record
+        self._plain = session.kit.sampling
         self._clocks: set[asyncio.Timeout] = set()
         self._places = asyncio.Semaphore(session.window)
 
@@ -661,6 +683,47 @@ class SolveService:
         }
         return Completion(_content(body, solution), bill.usage, details)
 
+    def reply_id(self, problem: Problem, body: ChatBody) -> str:
+        """Return an id of a reply. If the solve is recorded, it names problem and seed."""
+        name = f"chatcmpl-{secrets.token_hex(8)}"
+        if self._record is None or self._sampling(body) != self._plain:
+            return name
+        kept = Problem(without_secrets(problem.text))
+        seed = self.session.kit.seed if body.seed is None else body.seed
+        return f"{name}-{kept.id}-{seed}"
+
+    def keep_verdict(self, verdict: VerdictBody) -> Mapping[str, object]:
+        """Record whether a reply was right, or the right answer. Raises `ApiError`."""
+        if self._record is None:
+            message = "nothing is recorded here: start kace serve with --record"
+            raise ApiError(message, status=404, code="no_record")
+        if (verdict.right is None) == (verdict.answer is None):
+            raise ApiError("give either 'right' or 'answer'", "right")
+        found = _REPLY_ID.fullmatch(verdict.id)
+        solution = None
+        if found:
+            solution = self._record.solution(found[1], int(found[2]))
+        if solution is None:
+            message = "no reply of this id is recorded"
+            raise ApiError(message, "id", status=404, code="not_found")
+        answer = verdict.answer or solution.answer
+        if answer is None:
+            message = "the reply had no answer: give the right one in 'answer'"
+            raise ApiError(message, "right")
+        row = {
+            "problem": solution.problem,
+            "seed": solution.seed,
+            "right": verdict.right,
+            "answer": without_secrets(answer),
+        }
+        try:
+            self._record.keep_verdict(row)
+        except (KaceError, OSError) as error:
+            log.warning("%s", redact(str(error)))
+            message = "the verdict could not be written"
+            raise ApiError(message, status=503, code="not_recorded") from None
+        return {"object": "kace.verdict", "id": verdict.id, **row}
+
     def expire(self) -> None:
         """End every request under way with an error."""
         self.closing = True
@@ -676,7 +739,7 @@ class SolveService:
         problem = self._record.keep_problem(problem)
         solution = await solve(problem, kit)
         # A solve with other sampling is not what the run says.
-        if kit.sampling == self.session.kit.sampling:
+        if kit.sampling == self._plain:
             self._record.keep_solution(solution)
         return solution
 
@@ -684,15 +747,23 @@ class SolveService:
         """Return the kit of one request, whose calls are entered on its bill."""
         calls = self._record.calls if self._record else None
         kit = self.session.billed(bill, calls, body.seed)
-        sampling = dict(kit.sampling)
+        return replace(
+            kit,
+            sampling=self._sampling(body),
+            source=ReportingSource(kit.source, on_step),
+            observer=Progress(on_step),
+        )
+
+    def _sampling(self, body: ChatBody) -> Mapping[str, TierSampling]:
+        """Return the tiers' sampling, with the request's cap on tokens."""
         cap = body.max_completion_tokens or body.max_tokens
-        if cap is not None:
-            for tier, draw in sampling.items():
-                most = min(draw.max_tokens, cap)
-                sampling[tier] = replace(draw, max_tokens=most)
-        source = ReportingSource(kit.source, on_step)
-        observer = Progress(on_step)
-        return replace(kit, sampling=sampling, source=source, observer=observer)
+        if cap is None:
+            return self._plain
+        sampling = {}
+        for tier, draw in self._plain.items():
+            most = min(draw.max_tokens, cap)
+            sampling[tier] = replace(draw, max_tokens=most)
+        return sampling
 
     @asynccontextmanager
     async def _within(self, seconds: float | None) -> AsyncIterator[None]:
@@ -870,6 +941,15 @@ class Record:
         with self.writing():
             self._run.keep_text(problem)
         return problem
+
+    def solution(self, problem: str, seed: int) -> Solution | None:
+        """Return the solve of a problem, by its id, on a seed."""
+        return self._run.solution(problem, seed)
+
+    def keep_verdict(self, row: Mapping[str, object]) -> None:
+        """Append what is known of a reply. Raises `KaceError` if it cannot be written."""
+        with LineLog(self._run.folder / VERDICTS) as verdicts:
+            verdicts.append(json.dumps(row, ensure_ascii=False))
 
     def keep_solution(self, solution: Solution) -> None:
         """Keep the first solve of a problem and seed that its provider did not fail."""
