@@ -15,8 +15,10 @@ from kace.cli.terminal import (
     note,
     plain,
 )
+from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.report.charts import svg
+from kace.report.eee import write_records
 from kace.report.evaluation import (
     PRINT,
     Evaluation,
@@ -67,6 +69,11 @@ LISTED = 12  # problems named in a line; the rest are counted
     metavar="RUN",
     help="The runs are shards: join them here first, as one run.",
 )
+@click.option(
+    "--to",
+    type=click.Choice(["eee"]),
+    help="Write records of Every Eval Ever into --out instead of a page.",
+)
 @click.option("--scorer", help="Which scorer of an inspect_ai log counts.")
 @click.option(
     "--right-from",
@@ -82,6 +89,7 @@ def command(
     base: str | None,
     cluster: str | None,
     merge: Path | None,
+    to: str | None,
     scorer: str | None,
     right_from: float | None,
 ) -> None:
@@ -92,6 +100,8 @@ def command(
     Differences come with intervals and p values; --out DIR writes a page.
     """
     config = options.config()
+    if to and out is None:
+        raise UsageError("--to needs a folder", fix="--to eee --out FOLDER")
     if merge is not None:
         runs = _merge(runs, merge)
     tables = open_results(
@@ -109,7 +119,10 @@ def command(
         _write_plots(found, plots)
     if options.as_json or out is None:
         options.show(_record(found), comparison_lines(found))
-    if out is not None:
+    if out is not None and to:
+        written = write_records(tables, found.arms, out)
+        note(f"records      {out / 'data'}: {counted(len(written), 'file')}")
+    elif out is not None:
         write_atomic(out / "index.html", page(found))
         note(f"report       {out / 'index.html'}")
         note(lead(found))
