@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kace.models.batch import Spool
+from kace.models.batch import Batched
 from kace.models.cache import CallStore
 from tests.models.batch_desk import Desk, asked, texts, votes
 
@@ -43,8 +43,8 @@ def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -
         if what == "calls" and len(kept) == int(when):
             die()
 
-    for name in ("note", "close_batches", "collect", "tidy"):
-        setattr(Spool, name, killed(name, getattr(Spool, name)))
+    for name in ("_note", "_write", "_delete"):
+        setattr(Batched, name, killed(name, getattr(Batched, name)))
     CallStore.put = killed_put  # type: ignore[method-assign]
     desk = Desk(Path(run), url, kind)
     if work == "climb":

@@ -136,7 +136,7 @@ def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
     note(f"run          {out}: {size}")
     for gap in merged.gaps:
         note(f"missing      {gap}")
-    return [merged.folder]
+    return [out]
 
 
 def _record(found: Evaluation) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 A request waits for the batch that holds it, whichever process submitted that batch. The
 same command, from another shell or on another day, collects what is finished and submits
-only what is missing. `Batched` is the model, `Jobs` the two APIs, `Spool` the files of
-each batch, with which a kill at any instant loses nothing and submits nothing twice:
+only what is missing. `Batched` is the model and `Jobs` the two APIs. Two files per batch
+let a kill at any instant lose nothing and submit nothing twice:
 
-    RUN/batches/TAG.in    the requests, as they are submitted
-    RUN/batches/TAG.json  written before the batch is submitted, and again with its job
-    RUN/batches/TAG.out   the results, until the replies in them are kept calls
+    RUN/batches/TAG.in    the requests, until they are submitted
+    RUN/batches/TAG.json  written before the batch is submitted, again with its job, and
+                          deleted when every reply is a kept call
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 import aiohttp
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from kace.errors import (
     KaceError,
@@ -49,11 +48,10 @@ from kace.files import (
     inside,
     open_plain,
     read_plain,
-    sync,
-    whole_lines,
     write_atomic,
 )
 from kace.models.base import (
+    AttemptKey,
     ChatModel,
     ModelError,
     RateLimited,
@@ -63,8 +61,9 @@ from kace.models.base import (
     Wrapper,
 )
 from kace.models.budget import Ledger, sent_again
-from kace.models.cache import KEY_LENGTH, CallStore, head_of
+from kace.models.cache import CallRecord, CallStore, head_of
 from kace.models.http import (
+    MAX_BODY,
     AnthropicModel,
     ErrorReport,
     HttpClient,
@@ -79,7 +78,9 @@ from kace.words import counted
 log = logging.getLogger(__name__)
 
 TRIES = 3  # of a request in batches, before its attempt fails
+FULL = 0.98  # of a job's bytes: there is a little around the requests
 LATER = "run the same command later: nothing that was submitted is lost"
+OWN_FILE = re.compile(r"\.?([0-9a-f]{24})\.(in|json)(\.[0-9a-f]+\.tmp)?")
 
 T = TypeVar("T")
 
@@ -109,11 +110,31 @@ class Pace:
     patience: float = 3600.0  # with a provider that cannot be reached
 
 
+class RequestBatch(BaseModel):
+    """Requests that are submitted together. `TAG.json` holds all but the excluded."""
+
+    model: str  # its identity
+    attempts: dict[str, AttemptKey]  # of its requests, by their keys
+    since: str = ""  # the newest job at the provider before this one
+    job: str = ""  # the provider's id
+    tag: str = Field(
+        default_factory=lambda: secrets.token_hex(12), exclude=True
+    )
+    # Whether it may have been submitted.
+    uncertain: bool = Field(default=False, exclude=True)
+    status: JobStatus | None = Field(default=None, exclude=True)
+
+    @property
+    def size(self) -> str:
+        """The number of its requests, in words."""
+        return counted(len(self.attempts), "request")
+
+
 class Batched(Wrapper):
     """A model that answers through batches, and by a live call what a batch did not.
 
     Without `wait`, it submits everything, collects what is finished, and raises
-    `Submitted` for the rest. One task per batch submits it, waits and collects.
+    `Submitted` for the rest. One task per batch submits it, waits and keeps its replies.
     """
 
     def __init__(
@@ -129,25 +150,32 @@ class Batched(Wrapper):
     ) -> None:
         super().__init__(model)
         self._jobs = jobs
+        self._calls = calls
         self._ledger = ledger
         self._wait = wait
         self._pace = pace or Pace()
-        self._spool = Spool(jobs, calls, size)
-        self._waiting: defaultdict[int, list[asyncio.Future[None]]] = (
+        self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
+        self._folder = inside(calls.folder.parent, "batches")
+        self._requests: dict[str, Request] = {}  # of this process, by their keys
+        self._gathered: dict[str, bytes] = {}  # those in no batch yet
+        self._open: list[RequestBatch] = []  # submitted, or about to be
+        self._faults: dict[str, Exception] = {}  # of requests without a reply
+        self._waiting: defaultdict[str, list[asyncio.Future[None]]] = (
             defaultdict(list)
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._arrived = 0
         self._gathering = False
-        self._resumed = False
         # One at a time, so that at most one job of an untagged API is unknown.
         self._submitting = asyncio.Lock()
         self._foreign: set[str] = set()  # jobs known to be of others
         self._broken: Exception | None = None
+        self._left = self._read_left()  # by an earlier process
 
     async def complete(self, request: Request) -> Reply:
         """Queue the request, wait for its batch to finish, and return the reply."""
         key = request.digest(self.identity)
+        self._requests[key] = request
         for tries_left in reversed(range(TRIES)):
             try:
                 return await self._batch(key, request)
@@ -166,32 +194,33 @@ class Batched(Wrapper):
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self._spool.tidy()
         await self._jobs.aclose()
         await super().aclose()
 
     async def _batch(self, key: str, request: Request) -> Reply:
-        head = head_of(key)
-        spool = self._spool
-        if not self._resumed:
-            self._resumed = True
-            for batch in spool.open:
-                self._start(self._run(batch))
-        while head not in spool.results:
+        while self._left:
+            batch = self._left.pop()
+            self._open.append(batch)
+            self._start(self._run(batch))
+        while True:
+            if key in self._faults:
+                raise self._faults.pop(key)
+            reply = self._calls.get(key)
+            if reply:
+                return replace(reply, cached=False)
             if self._broken is not None:
                 raise self._broken
-            if head not in spool.sent:
-                spool.gather(head, self._jobs.encode(key, request))
+            if not any(key in batch.attempts for batch in self._open):
+                self._gathered[key] = self._jobs.encode(key, request)
             self._note_arrival()
             turn = asyncio.get_running_loop().create_future()
-            self._waiting[head].append(turn)
+            self._waiting[key].append(turn)
             await turn
-        return spool.take(head)
 
-    def _release(self, heads: Iterable[int]) -> None:
+    def _release(self, keys: Iterable[str]) -> None:
         """Let waiting requests continue, or fail if something is broken."""
-        for head in heads:
-            for turn in self._waiting.pop(head, []):
+        for key in list(keys):
+            for turn in self._waiting.pop(key, []):
                 if turn.done():
                     continue
                 if self._broken:
@@ -210,7 +239,7 @@ class Batched(Wrapper):
             except Exception as error:
                 self._broken = error
             if self._broken:
-                self._release(list(self._waiting))
+                self._release(self._waiting)
 
         task = asyncio.create_task(run())
         self._tasks.add(task)
@@ -229,30 +258,56 @@ class Batched(Wrapper):
             seen = self._arrived
             await asyncio.sleep(self._pace.quiet)
         self._gathering = False
-        for batch in self._spool.close_batches():
-            self._start(self._run(batch))
+        lines: list[bytes] = []
+        attempts: dict[str, AttemptKey] = {}
+        size = 0
+        for key, line in self._gathered.items():
+            size += len(line) + 2
+            if lines and (
+                len(lines) >= self._most or size > FULL * self._jobs.MOST_BYTES
+            ):
+                self._write(lines, attempts)
+                lines = []
+                attempts = {}
+                size = len(line) + 2
+            lines.append(line)
+            attempts[key] = self._requests[key].attempt
+        self._gathered = {}
+        if lines:
+            self._write(lines, attempts)
         self._stop_hasty()
+
+    def _write(
+        self, lines: list[bytes], attempts: dict[str, AttemptKey]
+    ) -> None:
+        """Write the requests of a batch, and start it."""
+        batch = RequestBatch(model=self.identity, attempts=attempts)
+        start, between, end = self._jobs.FRAME
+        content = start + between.join(lines) + end
+        write_atomic(self._path(batch, "in"), content)
+        self._open.append(batch)
+        self._start(self._run(batch))
 
     def _stop_hasty(self) -> None:
         """Raise `Submitted` if not to wait, once every job was looked at."""
         if self._wait or self._gathering or not self._waiting:
             return
-        jobs = [batch.status for batch in self._spool.open]
+        jobs = [batch.status for batch in self._open]
         if all(status and not status.outcome for status in jobs):
             fix = "run the same command later: it collects what is finished"
             raise Submitted(self.progress(), fix=fix)
 
     async def _run(self, batch: RequestBatch) -> None:
-        """Submit a batch if needed, wait for its job, and collect the results."""
+        """Submit a batch if needed, wait for its job, and keep the replies."""
         if batch.uncertain and not await self._find(batch):
-            self._release(self._spool.drop(batch))
+            self._drop(batch)
             return
-        while batch in self._spool.open:
+        while batch in self._open:
             if not batch.job:
                 await self._submit(batch)
             status = await self._poll(batch)
             if status.refused:
-                self._spool.drop(batch)
+                self._drop(batch)
                 what = f"{batch.job} is refused: {status.outcome}"
                 fix = (
                     "change what it names; if the queue is full, run the same "
@@ -263,15 +318,14 @@ class Batched(Wrapper):
 
     async def _submit(self, batch: RequestBatch) -> None:
         """Submit a batch. If the outcome is unknown, look the job up in the list."""
-        spool = self._spool
+        file = self._path(batch, "in")
         async with self._submitting:
             batch.since = await self._retry(self._jobs.find_newest)
-            spool.note(batch)
+            self._note(batch)
 
             async def submit() -> None:
                 if batch.uncertain and await self._find(batch):
                     return
-                file = spool.path(batch, "in")
                 try:
                     batch.job = await self._jobs.submit(file, batch.tag)
                 except (ModelError, KaceError) as error:
@@ -283,17 +337,16 @@ class Batched(Wrapper):
                 await self._retry(submit)
             except (ModelError, KaceError):
                 if not batch.uncertain:
-                    spool.drop(batch)
+                    self._drop(batch)
                 raise
-            spool.note(batch)
-        requests = counted(batch.requests, "request")
-        usd = self._ledger.usd
+            self._note(batch)
+            file.unlink()
         line = "batch: %s submitted as %s; %.2f USD so far"
-        log.warning(line, requests, batch.job, usd)
+        log.warning(line, batch.size, batch.job, self._ledger.usd)
 
     async def _find(self, batch: RequestBatch) -> bool:
         """Look for the job of a batch that may have been submitted."""
-        known = self._foreign | {other.job for other in self._spool.open}
+        known = self._foreign | {other.job for other in self._open}
         for wait in (0.0, self._pace.settle):  # it may not be listed at once
             await asyncio.sleep(wait)
             for job in await self._retry(lambda: self._jobs.find(batch)):
@@ -316,39 +369,56 @@ class Batched(Wrapper):
             delay = min(self._pace.longest, 1.5 * delay)
 
     async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
-        """Fetch the results of a job; keep them if they are those of the batch."""
-        spool = self._spool
-        part = spool.path(batch, "part")
-        part.unlink(missing_ok=True)
-        with part.open("xb") as file:
+        """Keep the replies of a job, unless it is not that of the batch."""
+        answered: set[str] = set()
+        strange: set[str] = set()
 
-            async def fetch() -> None:
-                file.seek(0)
-                file.truncate()
-                await self._jobs.fetch(status, file)
+        async def fetch() -> None:
+            async for line in self._jobs.results(status):
+                result, key = read_result(line)
+                attempt = batch.attempts.get(key)
+                (answered if attempt else strange).add(key)
+                if attempt and head_of(key) not in self._calls:
+                    self._keep(key, attempt, result)
 
-            await self._retry(fetch)
-            file.flush()
-            sync(file.fileno())
-        if not spool.owns_part(batch):  # an untagged job of somebody else
+        await self._retry(fetch)
+        if strange - {""} and not answered:  # an untagged job of somebody else
             self._foreign.add(batch.job)
             batch.job = ""
             if not await self._find(batch):
-                self._release(spool.drop(batch))
+                self._drop(batch)
             return
-        heads, missed = spool.collect(batch, status.outcome)
-        requests = counted(batch.requests, "request")
+        missed = batch.attempts.keys() - answered
+        for key in missed:
+            what = f"its batch is {status.outcome}, without a result"
+            self._faults[key] = Unfinished(what)
         what = (
-            f"{batch.job} is {status.outcome}, {batch.requests - len(missed):,} of "
-            f"{requests} answered"
+            f"{batch.job} is {status.outcome}, {len(answered):,} of {batch.size} "
+            "answered"
         )
         log.warning("batch: %s", what)
-        self._release(heads)
+        self._open.remove(batch)
+        self._delete(batch)
+        self._release(answered)
         if missed and status.outcome == "cancelled":
             fix = "run the same command to submit the others again"
             self._broken = KaceError(what, fix=fix)
         self._release(missed)
         self._note_arrival()  # released callers continue and may request more
+
+    def _keep(self, key: str, attempt: AttemptKey, result: Any) -> None:
+        """Keep the reply in a result, or its fault until the request is answered."""
+        try:
+            reply = self._jobs.read(result)
+        except (ModelError, KaceError) as error:
+            self._faults[key] = error
+        else:
+            request = self._requests.get(key)
+            if request:
+                self._calls.keep(key, self.identity, request, reply)
+            else:  # asked by an earlier process
+                record = CallRecord.of(key, self.identity, attempt, reply)
+                self._calls.put(record)
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call until there is an answer, at growing intervals, up to `patience`."""
@@ -370,20 +440,63 @@ class Batched(Wrapper):
 
     def progress(self) -> str:
         """Describe the jobs under way, their requests and the money."""
-        jobs = [batch for batch in self._spool.open if batch.job]
+        jobs = [batch for batch in self._open if batch.job]
         done = sum(batch.status.done for batch in jobs if batch.status)
-        requests = counted(sum(batch.requests for batch in jobs), "request")
-        under_way = counted(len(jobs), "job")
-        usd = self._ledger.usd
-        return f"{under_way} under way, {done:,} of {requests} done; {usd:.2f} USD so far"
+        requests = sum(len(batch.attempts) for batch in jobs)
+        return (
+            f"{counted(len(jobs), 'job')} under way, {done:,} of "
+            f"{counted(requests, 'request')} done; {self._ledger.usd:.2f} USD so far"
+        )
+
+    # The files
+
+    def _path(self, batch: RequestBatch, kind: str) -> Path:
+        return self._folder / f"{batch.tag}.{kind}"
+
+    def _note(self, batch: RequestBatch) -> None:
+        """Write the state of a batch, durably."""
+        write_atomic(self._path(batch, "json"), batch.model_dump_json())
+
+    def _drop(self, batch: RequestBatch) -> None:
+        """Forget a batch that was not submitted or was refused; free its requests."""
+        self._open.remove(batch)
+        self._delete(batch)
+        self._release(batch.attempts)
+
+    def _delete(self, batch: RequestBatch) -> None:
+        for kind in ("json", "in"):
+            self._path(batch, kind).unlink(missing_ok=True)
+
+    def _read_left(self) -> list[RequestBatch]:
+        """Return the batches that an earlier process left, and delete what is done."""
+        left = []
+        for path in sorted(self._folder.glob("*")):
+            own = OWN_FILE.fullmatch(path.name)
+            if not own:
+                continue
+            if path.suffix != ".json":
+                path.unlink()
+                continue
+            try:
+                batch = RequestBatch.model_validate_json(read_plain(path))
+            except ValidationError:
+                fix = "remove it: its requests are paid again"
+                raise Unreadable.at(path, "not a batch", fix) from None
+            if batch.model != self.identity:
+                continue
+            batch.tag = own[1]
+            batch.uncertain = not batch.job
+            kept = [head_of(key) in self._calls for key in batch.attempts]
+            if all(kept):
+                self._delete(batch)
+            else:
+                left.append(batch)
+        return left
 
 
 # The two APIs
 
 
-HEAD = b'{"custom_id":"'
-"""How a line of requests begins. Its key follows, and is found without parsing."""
-BLOCK = 1 << 18
 READ_SECONDS = 120.0  # without a byte
 PAGES = 20  # of the list of jobs that are searched
 PAGE = 100
@@ -493,26 +606,32 @@ class Jobs(ABC):
 
         return await self._call("GET", f"{self.PATH}?{query}", read)
 
-    async def fetch(self, status: JobStatus, file: BinaryIO) -> None:
-        """Write the results of a job into a file, except those no longer kept."""
+    async def results(self, status: JobStatus) -> AsyncIterator[bytes]:
+        """Yield the lines of a job's results, except those no longer kept."""
+        size = 0
         for path in status.results:
+            rest = b""
             try:
                 async with self._open("GET", path) as response:
-                    async for block in response.content.iter_chunked(BLOCK):
-                        file.write(block)
-                        if file.tell() > MAX_RESULTS:
+                    async for block in response.content.iter_any():
+                        size += len(block)
+                        *lines, rest = (rest + block).split(b"\n")
+                        if size > MAX_RESULTS or len(rest) > MAX_BODY:
                             what = "the results of a job are too large"
                             raise KaceError(what, fix="is the base URL right?")
+                        for line in lines:
+                            yield line
+                    yield rest
             except Absent:
                 log.warning("batch: %s no longer has %s", self.remote.url, path)
 
-    def read(self, line: bytes) -> Reply:
+    def read(self, result: Any) -> Reply:
         """Return the reply in a result, or raise as a live call would.
 
         `Unfinished` is raised for what may be tried again.
         """
         try:
-            status, body = self._read_result(json.loads(line))
+            status, body = self._read_result(result)
         except MALFORMED:
             raise Unfinished("unreadable result") from None
         data = json.dumps(body).encode()
@@ -700,7 +819,7 @@ class AnthropicJobs(Jobs):
 
     def _may_be(self, job: Any, batch: RequestBatch) -> bool:
         counts = job.get("request_counts") or {}
-        return bool(sum(counts.values()) == batch.requests)
+        return bool(sum(counts.values()) == len(batch.attempts))
 
     def _read_status(self, job: Any) -> JobStatus:
         counts = job.get("request_counts") or {}
@@ -728,220 +847,11 @@ class AnthropicJobs(Jobs):
         return self.STATUS.get(kind, 500), error
 
 
-# The files
-
-
-OWN_FILE = re.compile(
-    r"\.?([0-9a-f]{24})\.(in|json|out|part)(\.[0-9a-f]+\.tmp)?"
-)
-FULL = 0.98  # of a job's bytes: there is a little around the requests
-
-
-class RequestBatch(BaseModel):
-    """Requests that are submitted together. `TAG.json` holds all but the excluded."""
-
-    model: str  # its identity
-    requests: int = 0
-    since: str = ""  # the newest job at the provider before this one
-    job: str = ""  # the provider's id
-
-    tag: str = ""
-    uncertain: bool = False  # it may have been submitted
-    status: JobStatus | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-class Spool:
-    """The batches of one model in a run. A request is known by the head of its key."""
-
-    def __init__(
-        self, jobs: Jobs, calls: CallStore, size: int | None = None
-    ) -> None:
-        self._jobs = jobs
-        self._calls = calls
-        self._folder = inside(calls.folder.parent, "batches")
-        self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
-        self._gathered: list[tuple[RequestBatch, list[bytes]]] = []
-        self._bytes = 0  # of the last of these
-        self.open: list[RequestBatch] = []  # submitted, or about to be
-        self._ended: list[RequestBatch] = []
-        self.sent: dict[int, RequestBatch] = {}  # requests without a result
-        # Where the result of a request is, or why it has none.
-        self.results: dict[int, tuple[Path, int] | str] = {}
-        self._resume()
-
-    def path(self, batch: RequestBatch, kind: str) -> Path:
-        """Return a file of a batch."""
-        return self._folder / f"{batch.tag}.{kind}"
-
-    def note(self, batch: RequestBatch) -> None:
-        """Write the state of a batch, durably."""
-        state = batch.model_dump_json(exclude={"tag", "uncertain", "status"})
-        write_atomic(self.path(batch, "json"), state)
-
-    def gather(self, head: int, line: bytes) -> None:
-        """Add a request to the batch that is being gathered."""
-        full = self._bytes + len(line) > FULL * self._jobs.MOST_BYTES
-        last = self._gathered[-1][1] if self._gathered else []
-        if not last or full or len(last) >= self._most:
-            batch = RequestBatch(
-                model=self._jobs.remote.identity, tag=secrets.token_hex(12)
-            )
-            self._gathered.append((batch, []))
-            self._bytes = 0
-        batch, lines = self._gathered[-1]
-        lines.append(line)
-        self._bytes += len(line) + 2
-        self.sent[head] = batch
-
-    def close_batches(self) -> list[RequestBatch]:
-        """Write what was gathered, and return its batches, ready for submission."""
-        closed = []
-        start, between, end = self._jobs.FRAME
-        for batch, lines in self._gathered:
-            content = start + between.join(lines) + end
-            write_atomic(self.path(batch, "in"), content)
-            batch.requests = len(lines)
-            closed.append(batch)
-        self._gathered = []
-        self.open += closed
-        return closed
-
-    def drop(self, batch: RequestBatch) -> list[int]:
-        """Forget a batch that was not submitted or was refused; free its requests."""
-        freed = [head for head, its in self.sent.items() if its is batch]
-        for head in freed:
-            del self.sent[head]
-        self.open.remove(batch)
-        self._delete(batch)
-        return freed
-
-    def owns_part(self, batch: RequestBatch) -> bool:
-        """Whether the results that arrived are those of a batch."""
-        foreign = False
-        for _, _, line in whole_lines(self.path(batch, "part")):
-            head = head_of_result(line)
-            if head is not None:
-                if self.sent.get(head) is batch:
-                    return True
-                foreign = True
-        return not foreign
-
-    def collect(
-        self, batch: RequestBatch, outcome: str
-    ) -> tuple[list[int], list[int]]:
-        """Take the results that arrived.
-
-        Returns the requests of the batch with a result, and those without.
-        """
-        results = self.path(batch, "out")
-        self.path(batch, "part").replace(results)
-        heads = []
-        for _, offset, line in whole_lines(results):
-            head = head_of_result(line)
-            if head is not None and self.sent.get(head) is batch:
-                del self.sent[head]
-                self.results[head] = (results, offset)
-                heads.append(head)
-        missed = [head for head, its in self.sent.items() if its is batch]
-        for head in missed:
-            del self.sent[head]
-            self.results[head] = f"its batch is {outcome}, without a result"
-        self.path(batch, "in").unlink()
-        self.open.remove(batch)
-        self._ended.append(batch)
-        return heads, missed
-
-    def take(self, head: int) -> Reply:
-        """Return the reply in a request's result, or raise what the result means."""
-        found = self.results.pop(head)
-        if isinstance(found, str):
-            raise Unfinished(found)
-        path, offset = found
-        with open_plain(path) as file:
-            file.seek(offset)
-            return self._jobs.read(file.readline())
-
-    def tidy(self) -> None:
-        """Delete results whose replies are all kept calls."""
-        for batch in self._ended:
-            if not any(self._unkept(self.path(batch, "out"))):
-                self._delete(batch)
-
-    def _resume(self) -> None:
-        """Continue with the batches that an earlier process left."""
-        names = [path.name for path in self._folder.glob("*")]
-        tags = set()
-        for name in sorted(names):
-            own = OWN_FILE.fullmatch(name)
-            if own and name.endswith((".tmp", ".part")):
-                (self._folder / name).unlink()
-            elif own:
-                tags.add(own[1])
-        for tag in tags:
-            batch = RequestBatch(model="", tag=tag)
-            path = self.path(batch, "json")
-            try:
-                batch = RequestBatch.model_validate_json(read_plain(path))
-            except FileNotFoundError:  # killed before it was submitted, or kept
-                self._delete(batch)
-                continue
-            except ValidationError:
-                fix = "remove it: its requests are paid again"
-                raise Unreadable.at(path, "not a batch", fix) from None
-            batch.tag = tag
-            if batch.model != self._jobs.remote.identity:
-                continue
-            results = self.path(batch, "out")
-            if results.exists():
-                self.path(batch, "in").unlink(missing_ok=True)
-                for head, offset in self._unkept(results):
-                    self.results[head] = (results, offset)
-                self._ended.append(batch)
-                continue
-            batch.uncertain = not batch.job
-            self.open.append(batch)
-            for head in self._requests(batch):
-                self.sent[head] = batch
-
-    def _unkept(self, results: Path) -> Iterator[tuple[int, int]]:
-        """Yield requests and offsets of replies that are not kept calls yet.
-
-        What failed is requested again.
-        """
-        for _, offset, line in whole_lines(results):
-            head = head_of_result(line)
-            if head is None or head in self._calls:
-                continue
-            try:
-                self._jobs.read(line)
-            except (ModelError, KaceError):
-                continue
-            yield head, offset
-
-    def _requests(self, batch: RequestBatch) -> Iterator[int]:
-        path = self.path(batch, "in")
-        try:
-            for _, _, line in whole_lines(path):
-                if line.startswith(HEAD):
-                    key = line[len(HEAD) : len(HEAD) + KEY_LENGTH]
-                    yield head_of(key.decode("ascii"))
-        except FileNotFoundError:
-            fix = f"put it back, or remove {batch.tag}.json: its requests are paid again"
-            what = "missing, and its batch is under way"
-            raise Unreadable.at(path, what, fix) from None
-
-    def _delete(self, batch: RequestBatch) -> None:
-        """Delete the files of a batch, its state first."""
-        for kind in ("json", "in", "part", "out"):
-            self.path(batch, kind).unlink(missing_ok=True)
-
-
-def head_of_result(line: bytes) -> int | None:
-    """Return the head of a result's key, `None` if the line is damaged or foreign."""
+def read_result(line: bytes) -> tuple[Any, str]:
+    """Return a result and its key, which is empty if the line is damaged."""
     try:
-        return head_of(json.loads(line)["custom_id"])
+        result = json.loads(line)
+        key = result["custom_id"]
     except MALFORMED:
-        return None
+        return None, ""
+    return result, key if isinstance(key, str) else ""

@@ -197,6 +197,20 @@ class CallStore:
         """Keep a finished call. When this returns, a kill no longer loses it."""
         self.put_line(record.key, record.model_dump_json())
 
+    def keep(
+        self, key: str, model: str, request: Request, reply: Reply
+    ) -> CallRecord:
+        """Keep a new reply, with what was sent if no recent call has it."""
+        prompt = prompt_hash(request) if self.prompts else ""
+        messages = request.messages
+        if not prompt or not self.remember(prompt):
+            messages = ()
+        record = CallRecord.of(
+            key, model, request.attempt, reply, prompt, messages
+        )
+        self.put(record)
+        return record
+
     def remember(self, prompt: str) -> bool:
         """Remember a prompt; return whether it is new, as far as is known."""
         if prompt in self._recent:
@@ -273,14 +287,9 @@ class Cached(Wrapper):
     async def _call(self, key: str, request: Request) -> Reply:
         self.store.check_room()
         reply = await self.model.complete(request)
-        prompt = prompt_hash(request) if self.store.prompts else ""
-        messages = request.messages
-        if not prompt or not self.store.remember(prompt):
-            messages = ()
-        record = CallRecord.of(
-            key, self.identity, request.attempt, reply, prompt, messages
-        )
-        self.store.put(record)
+        if head_of(key) in self.store:  # a batch keeps its replies itself
+            return reply
+        record = self.store.keep(key, self.identity, request, reply)
         # Exactly what a later run will read.
         return replace(record.reply(), cached=reply.cached)
 
