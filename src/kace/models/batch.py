@@ -156,7 +156,9 @@ class Batched(Wrapper):
         self._pace = pace or Pace()
         self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self._folder = inside(calls.folder.parent, "batches")
-        self._requests: dict[str, Request] = {}  # of this process, by their keys
+        self._requests: dict[
+            str, Request
+        ] = {}  # of this process, by their keys
         self._gathered: dict[str, bytes] = {}  # those in no batch yet
         self._open: list[RequestBatch] = []  # submitted, or about to be
         self._faults: dict[str, Exception] = {}  # of requests without a reply
