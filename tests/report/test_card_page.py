@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Card, Difficulty, Status
+from kace.cards.card import Card, Difficulty, Example, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import Deprecate, Edit, EpistemicTree, Relocate
 from kace.ladder.record import Solution
@@ -31,7 +31,8 @@ def test_a_card_shows_its_triggers_its_body_and_its_routing(tmp_path: Path) -> N
     assert "Do not apply if the terms are not squares" in words
     assert "Choose by pick when two squares are added" in words
     assert '<span class="math">a^2+b^2=(a+b)^2-2ab</span>' in page.body
-    assert "As a solver reads it [EXACT_SUM_OF_SQUARES] Useful when:" in words
+    assert "As a solver reads it system You solve mathematics problems." in words
+    assert "[EXACT_SUM_OF_SQUARES] Useful when:" in words
 
 
 def test_a_measured_lift_is_drawn_told_and_judged(tmp_path: Path) -> None:
@@ -70,22 +71,31 @@ def test_a_lift_in_other_words_is_quoted(tmp_path: Path) -> None:
 def test_a_card_that_was_never_measured_says_so(tmp_path: Path) -> None:
     words = said(page_with(tmp_path, a_card()))
     assert "Not measured yet." in words
-    assert "Never read in a solve that was credited." in words
     assert "no problem is named" in words
 
 
-def test_the_record_comes_with_its_interval(tmp_path: Path) -> None:
+def test_the_page_leads_with_what_was_gained_and_broken(tmp_path: Path) -> None:
     words = said(page_with(tmp_path, measured(NAME, 1, -1, 3)))
-    assert "6 right and 2 wrong of 8 solves that read it. 75% right [41%, 93%], n = 8." in words
+    assert "When it was measured, 8 solves read it: 6 gained , 2 broken against the ladder without cards." in words
+    assert "It breaks more than it gains" not in words
     assert "Supported by P1, P2" in words
+
+
+def test_a_card_with_examples_is_shown_as_it_is_sent(tmp_path: Path) -> None:
+    card = a_card().illustrated((Example("What is 2 + 3?", "2 + 3 = 5. \\boxed{5}"),))
+    words = said(page_with(tmp_path, card))
+    sent = words[words.index("As a solver reads it") :]
+    assert "user What is 2 + 3? End with the final answer" in sent
+    assert "assistant 2 + 3 = 5." in sent
+    assert "[EXACT_SUM_OF_SQUARES]" not in sent, "its rule is not sent"
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
         (Status.DEPRECATED, "Kept in the tree and never shown"),
-        (Status.VALIDATED, "measured to help"),
-        (Status.EXPERIMENTAL, "not yet known to help"),
+        (Status.VALIDATED, "it probably helps"),
+        (Status.EXPERIMENTAL, "has not shown it to help"),
     ],
 )
 def test_a_status_is_explained(tmp_path: Path, status: Status, words: str) -> None:

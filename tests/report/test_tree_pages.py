@@ -18,7 +18,7 @@ from kace.report.trees import IN_A_FILE, PER_PAGE, cell_of
 from kace.report.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
 from tests.report.hostile import hostile_tree
-from tests.report.samples import a_learner, a_run, a_solve, a_tree
+from tests.report.samples import a_learner, a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import grown, ids, many, measured, page_of, said, workspace_of
 
 
@@ -109,6 +109,23 @@ def test_the_tree_page_leads_with_what_runs_that_read_it_came_to(tmp_path: Path)
     assert "kace and tiered are indistinguishable" in said(page) and "+66.7 points" in said(page)
 
 
+def test_cards_that_broke_most_in_the_open_runs_come_first(tmp_path: Path) -> None:
+    good, bad = "EXACT_HELPS_MUCH", "EXACT_NEVER_MEASURED"
+    tree = {"hash": TreeStore(a_tree(tmp_path / "oak", cards())).load().content_hash(), "cards": 6}
+    about = {"data": {"hash": "d" * 16, "problems": 6}}
+    base = [a_solve(f"{n:016x}", correct=n > 3, recalls=()) for n in range(6)]
+    arm = [a_solve(f"{n:016x}", correct=n < 3, recalls=(a_recall(cards=(good if n < 4 else bad,)),)) for n in range(6)]
+    a_run(tmp_path / "tiered", base, system={"name": "tiered"}, **about)
+    a_run(tmp_path / "kace", arm, tree=tree, system={"name": "kace"}, **about)
+    shelf = Workspace([tmp_path])
+    page = page_of(shelf, "/tree/oak")
+    assert ids(page.body)[:2] == [bad, good]
+    assert "1 card broke more than it gained in the open runs." in said(page)
+    card = said(page_of(shelf, f"/tree/oak/card/{bad}"))
+    assert "In 1 open run, 2 solves read it: 0 gained , 2 broken against the ladder without cards." in card
+    assert f"It breaks more than it gains. To stop showing it: kace tree edit oak {bad} --deprecate" in card
+
+
 def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:
     TreeStore.create(tmp_path / "bare", DOMAINS)
     page = page_of(workspace_of(tmp_path / "bare"), "/tree/bare")
@@ -145,7 +162,7 @@ def test_a_place_lists_highest_lift_first_and_unmeasured_last(workspace: Workspa
     assert ids(page.body) == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM", "EXACT_NEVER_MEASURED", "EXACT_WAS_HARMFUL"]
     assert "+12.0 [+3.0, +21.0]" in said(page)
     assert "not measured" in said(page)
-    assert "6 right, 2 wrong" in said(page)
+    assert "6 2 of 8" in said(page), "gained and broken"
 
 
 def test_a_place_can_be_cut_to_one_status(workspace: Workspace) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
 
 from kace.cards.card import (
     UNIVERSAL,
@@ -20,10 +24,12 @@ from kace.cards.card import (
 )
 from kace.cards.store import JournalEntry, TreeStore
 from kace.cards.tree import Domain
+from kace.config import RetrievalConfig, profile_of
 from kace.errors import KaceError
-from kace.ladder.prompt import card_text
+from kace.ladder.prompt import Context, solver_prompt
 from kace.ladder.retrieve import estimate
 from kace.learning.report import CardReport, Fate, LearningReport, report_of
+from kace.models.base import Messages
 from kace.report.charts import lift_scale, scale_over
 from kace.report.inbox import Inbox
 from kace.report.render import (
@@ -39,6 +45,7 @@ from kace.report.render import (
 from kace.report.workspace import OpenTree
 from kace.runs.compare import compare
 from kace.runs.stats import wilson
+from kace.runs.table import CardUse
 
 PER_PAGE = 50
 IN_A_FILE = 2_000  # cards that a list holds in a file
@@ -51,7 +58,7 @@ LEARNED = 12  # cards on a learner's page
 PROPOSALS = 40  # per page
 MAX_QUERY = 200
 QUOTED = 200  # characters of a line that are quoted
-SORTS = ("lift", "id", "uses")
+SORTS = ("worst", "lift", "id")
 READ_AT = {
     Difficulty.MEDIUM: "read at MS",
     Difficulty.HARD: "read at HS",
@@ -63,8 +70,8 @@ VERDICTS = {
     "open": "The interval holds zero: it may help, harm, or do nothing.",
 }
 STATUS_WORDS = {
-    Status.EXPERIMENTAL: "Shown in solves; not yet known to help or to harm.",
-    Status.VALIDATED: "Shown in solves; measured to help.",
+    Status.EXPERIMENTAL: "Shown in solves; the learner has not shown it to help.",
+    Status.VALIDATED: "Shown in solves; it probably helps.",
     Status.DEPRECATED: "Kept in the tree and never shown in a solve.",
 }
 FATES = {
@@ -119,14 +126,17 @@ def measured_lift(card: Card) -> LiftMark | None:
     return None if found is None or found.mark.vague else found.mark
 
 
-def sorted_cards(cards: Iterable[Card], sort: str) -> list[Card]:
+def sorted_cards(
+    cards: Iterable[Card], sort: str, counts: Mapping[str, CardUse]
+) -> list[Card]:
     """Return cards in one of SORTS: deprecated ones last, then those not measured."""
 
     def key(card: Card) -> tuple[bool, float, str]:
         value = 0.0
         lift = measured_lift(card)
-        if sort == "uses":
-            value = -card.provenance.n_uses
+        use = counts.get(card.card_id)
+        if sort == "worst":
+            value = use.gained - use.broken if use else math.inf
         elif sort == "lift":
             value = -lift.effect if lift else 2.0
         return card.status is Status.DEPRECATED, value, card.card_id
@@ -162,7 +172,9 @@ def tree_page(request: PageRequest) -> Page:
     }
     filtered = any(value for key, value in chosen.items() if key != "sort")
     listed = [card for card in cards if _is_chosen(card, chosen)]
-    ordered = sorted_cards(listed, chosen["sort"] or "lift")
+    counts = _counts(request, opened)
+    sort = chosen["sort"] or ("worst" if counts else "lift")
+    ordered = sorted_cards(listed, sort, counts)
     per_page = PER_PAGE if filtered else FIRST
     changes = (
         TreeStore(opened.path).log()[-LATEST:] if opened.path.is_dir() else ()
@@ -180,8 +192,10 @@ def tree_page(request: PageRequest) -> Page:
         "bands": BANDS,
         "chosen": chosen,
         "filtered": filtered,
-        "sort": chosen["sort"] or "lift",
+        "sort": sort,
         "sorts": SORTS,
+        "uses": counts,
+        "harmful": [use for use in counts.values() if use.flagged],
         "part": slice_of(request, len(ordered), ordered, per_page, IN_A_FILE),
         "to": partial(request.link, "tree", name, **chosen),
         "effects": list(_effects(request, opened)),
@@ -217,6 +231,20 @@ def _runs_of(
         yield run, request.workspace.base_of(run)
 
 
+def _counts(request: PageRequest, opened: OpenTree) -> dict[str, CardUse]:
+    """Add up what each card gained and broke in the open runs that have a base."""
+    found: dict[str, CardUse] = {}
+    for run, base in _runs_of(request, opened):
+        if not base:
+            continue
+        with suppress(KaceError):
+            table = request.workspace.table(run)
+            for use in table.cards(base=request.workspace.table(base)):
+                known = found.get(use.card)
+                found[use.card] = known + use if known else use
+    return found
+
+
 def _effects(
     request: PageRequest, opened: OpenTree
 ) -> Iterator[tuple[str, str, str]]:
@@ -247,7 +275,6 @@ def card_page(request: PageRequest) -> Page:
     card = opened.tree.card(card_id)
     kind = card.difficulty_tag.value
     record = card.provenance
-    judged = record.n_wins + record.n_losses
     places = []
     for domain in card.domain_tags:
         address = request.link("tree", name, domain=domain, difficulty=kind)
@@ -256,27 +283,48 @@ def card_page(request: PageRequest) -> Page:
     with suppress(TextError):  # a text of an older version is shown as it is
         parts = read_payload(card.payload)
     lift = lift_of(card)
+    uses = list(_uses(request, opened, card_id))
+    total = CardUse(
+        card_id, record.n_uses, 0, 0, record.n_wins, record.n_losses
+    )
+    paired = [use for use in uses if use["base"]]
+    if paired:
+        total = CardUse(card_id, 0, 0, 0)
+        for use in paired:
+            total += use["use"]
     values = {
         "card": card,
+        "total": total,
+        "paired": paired,
         "tree_name": name,
         "status_words": STATUS_WORDS[card.status],
         "places": places,
         "parts": parts,
-        "as_read": card_text(card),
+        "sent": _as_sent(card, opened),
         "lift": lift if lift and lift.counts else None,
         "verdicts": VERDICTS,
-        "judged": judged,
-        "interval": wilson(record.n_wins, judged) if judged else None,
-        "uses": list(_uses(request, opened, card_id)),
+        "uses": uses,
         "history": _history(opened, card_id) if opened.path.is_dir() else None,
     }
     crumbs = (HOME, Crumb(name, ("tree", name)))
     return Page("card.html", card_id, values, crumbs)
 
 
+def _as_sent(card: Card, opened: OpenTree) -> Messages:
+    """Return what an attempt that reads this card alone is sent."""
+    profile: Mapping[str, Mapping[str, object]] = {}
+    with suppress(KaceError):
+        profile = profile_of(None, opened.path)
+    read = RetrievalConfig()
+    with suppress(ValidationError):
+        read = RetrievalConfig.model_validate(profile.get("retrieval", {}))
+    context = Context((card,), placement=read.placement)
+    return solver_prompt("(the problem)", None, context).messages
+
+
 def _uses(
     request: PageRequest, opened: OpenTree, card_id: str
-) -> Iterator[dict[str, object]]:
+) -> Iterator[dict[str, Any]]:
     """Iterate over the runs of the tree that were shown the card, with their bases."""
     for run, base in _runs_of(request, opened):
         with suppress(KaceError):

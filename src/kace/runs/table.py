@@ -311,6 +311,16 @@ class CardUse:
     gained: int = 0  # wrong in the base run and right here, of those shown
     broken: int = 0  # right in the base run and wrong here
 
+    def __add__(self, other: CardUse) -> CardUse:
+        return CardUse(
+            self.card,
+            self.shown + other.shown,
+            self.right + other.right,
+            self.wrong + other.wrong,
+            self.gained + other.gained,
+            self.broken + other.broken,
+        )
+
     @property
     def flagged(self) -> bool:
         """Whether it breaks more than it gains."""
