@@ -54,7 +54,7 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(kace: Kace, tmp_path: P
     said = done.stderr
     assert "preset aime25 (at most 12,000 tokens an attempt)" in said
     calls = round(2 * len(problems(2)) * (2 + 8 * 0.43))
-    assert f"solver      {calls:,} calls" in said and "USD" in said and "minutes" in said
+    assert f"solver      {calls:,} calls" in said and "USD" in said and "minute" in said
     assert sorted(tmp_path.rglob("*")) == before
     unknown = kace("eval", "--data", "p.jsonl", "--model", "openai/mine", "--dry-run")
     assert "price unknown" in unknown.stderr and "0.00 USD" not in unknown.stderr

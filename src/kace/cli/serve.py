@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,6 +73,10 @@ def command(
         )
 
         ensure_weights(config)
+
+        def print_answer(line: str) -> None:
+            note(f"{time.strftime('%H:%M:%S')} {line}")
+
         limits = RequestLimits(
             max_calls=config.max_calls,
             max_usd=config.max_usd,
@@ -84,6 +89,7 @@ def command(
             key=key,
             record=record,
             grace=grace,
+            on_answer=print_answer,
         )
 
         def print_address(url: str) -> None:

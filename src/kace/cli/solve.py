@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import textwrap
@@ -428,7 +429,7 @@ def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
                 "kace.toml"
             )
     minutes = sum(row.seconds for row in rows) / 60
-    yield f"time        about {minutes:,.0f} minutes"
+    yield f"time        about {counted(math.ceil(minutes), 'minute')}"
 
 
 def side_by_side(

@@ -92,8 +92,6 @@ class CallRecord(BaseModel):
         model: str,
         attempt: AttemptKey,
         reply: Reply,
-        prompt: str = "",
-        messages: Messages = (),
     ) -> CallRecord:
         """Return the record of a new reply."""
         return cls(
@@ -112,8 +110,6 @@ class CallRecord(BaseModel):
             seconds=round(reply.seconds, 4),
             confidence=reply.confidence,
             batch=reply.batch,
-            prompt=prompt,
-            messages=messages,
         )
 
     def reply(self) -> Reply:
@@ -200,14 +196,17 @@ class CallStore:
     def keep(
         self, key: str, model: str, request: Request, reply: Reply
     ) -> CallRecord:
-        """Keep a new reply, with what was sent if no recent call has it."""
-        prompt = prompt_hash(request) if self.prompts else ""
-        messages = request.messages
-        if not prompt or not self.remember(prompt):
-            messages = ()
-        record = CallRecord.of(
-            key, model, request.attempt, reply, prompt, messages
-        )
+        """Keep a new reply, with what was sent."""
+        record = CallRecord.of(key, model, request.attempt, reply)
+        return self.keep_sent(record, request)
+
+    def keep_sent(self, record: CallRecord, request: Request) -> CallRecord:
+        """Keep a record with what was sent, in full if no recent call has it."""
+        if self.prompts:
+            prompt = prompt_hash(request)
+            messages = request.messages if self.remember(prompt) else ()
+            sent = {"prompt": prompt, "messages": messages}
+            record = record.model_copy(update=sent)
         self.put(record)
         return record
 
@@ -280,7 +279,12 @@ class Cached(Wrapper):
         key = request.digest(self.identity)
         async with self._under_way.setdefault(key, asyncio.Lock()):
             try:
-                return self.store.get(key) or await self._call(key, request)
+                record = self.store.record(key)
+                if record is None:
+                    return await self._call(key, request)
+                if not record.prompt and self.store.prompts:
+                    self.store.keep_sent(record, request)  # an older record
+                return record.reply()
             finally:
                 self._under_way.pop(key, None)
 

@@ -74,12 +74,12 @@ class Evaluation:
     @property
     def resampled(self) -> str:
         """What the cluster is and how many there are, in a sentence."""
-        whole = "all problems and seeds"
-        if self.cluster == "problem":
-            whole = "the seeds"
         many = counted(self.clusters, self.cluster)
-        together = f"{whole} of one {self.cluster} stay together"
-        return f"Intervals resample {many}: {together}."
+        if self.cluster == "problem":
+            return f"Intervals resample {many}: the seeds of one problem stay together."
+        together = f"all problems and seeds of one {self.cluster} stay together"
+        each = "--cluster problem counts each problem by itself"
+        return f"Intervals resample {many}: {together}; {each}."
 
     @property
     def ladders(self) -> list[Metrics]:

@@ -16,6 +16,7 @@ import logging
 import re
 import signal
 import socket
+import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -129,6 +130,8 @@ class Guard:
         f"{denial.message}\n"
     )
     """Make the response of a denial."""
+    on_answer: Callable[[str], None] | None = None
+    """Called with a line on each request: what it was, its status and seconds."""
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send
@@ -141,6 +144,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         request = Request(scope)
+        began = time.monotonic()
         started = False
         body: list[Message] = []
 
@@ -149,6 +153,13 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 message["headers"] = _secured(message.get("headers", ()))
+                if self.on_answer:
+                    path = scope.get("raw_path", b"")[:80].decode("latin-1")
+                    took = time.monotonic() - began
+                    status = message["status"]
+                    self.on_answer(
+                        f"{request.method} {path} {status} {took:.1f} s"
+                    )
             await send(message)
 
         async def receive_again() -> Message:

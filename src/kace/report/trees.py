@@ -173,6 +173,12 @@ def tree_page(request: PageRequest) -> Page:
     filtered = any(value for key, value in chosen.items() if key != "sort")
     listed = [card for card in cards if _is_chosen(card, chosen)]
     counts = _counts(request, opened)
+    in_runs = bool(counts)
+    for card in cards:
+        record = card.provenance
+        if record.n_uses and not in_runs:
+            done = (record.n_uses, 0, 0, record.n_wins, record.n_losses)
+            counts[card.card_id] = CardUse(card.card_id, *done)
     sort = chosen["sort"] or ("worst" if counts else "lift")
     ordered = sorted_cards(listed, sort, counts)
     per_page = PER_PAGE if filtered else FIRST
@@ -195,6 +201,7 @@ def tree_page(request: PageRequest) -> Page:
         "sort": sort,
         "sorts": SORTS,
         "uses": counts,
+        "in_runs": in_runs,
         "harmful": [use for use in counts.values() if use.flagged],
         "part": slice_of(request, len(ordered), ordered, per_page, IN_A_FILE),
         "to": partial(request.link, "tree", name, **chosen),

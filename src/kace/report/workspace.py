@@ -78,9 +78,11 @@ class Workspace:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Open paths; `UsageError` if one holds nothing to look at.
+        """Open paths; `UsageError` if one is missing, or none holds anything to look at.
 
-        `progress` is called with bytes done and all bytes while a run is indexed.
+        What holds nothing yet, such as the folder of a learner that waits for its first
+        letter, is shown as soon as it holds something. `progress` is called with bytes
+        done and all bytes while a run is indexed.
         """
         self.roots: list[Path] = []
         self._progress = progress
@@ -89,14 +91,12 @@ class Workspace:
         self._items: dict[str, dict[str, Item]] = {}
         self._known: dict[tuple[str, Path], tuple[list[FileState], Any]] = {}
         for path in paths:
-            what = f"{str(path)[:200]!r} holds nothing to look at"
-            with suppress(OSError, ValueError, RuntimeError):
-                real = path.resolve(strict=True)
-                if next(_found_in(real), None):
-                    self.roots.append(real)
-                    continue
-            raise UsageError(what, fix=f"name {WHAT}")
-        if not self.roots:
+            try:
+                self.roots.append(path.resolve(strict=True))
+            except (OSError, ValueError, RuntimeError):
+                what = f"{str(path)[:200]!r} holds nothing to look at"
+                raise UsageError(what, fix=f"name {WHAT}") from None
+        if not any(next(_found_in(root), None) for root in self.roots):
             raise UsageError("nothing to look at", fix=f"name {WHAT}")
         self._look()
 

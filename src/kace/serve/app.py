@@ -36,7 +36,11 @@ from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import (
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
@@ -414,6 +418,7 @@ class ServerOptions:
     key: str | None = None
     record: Path | None = None  # the run that keeps what is solved
     grace: float = 10.0  # seconds that open requests get at the end
+    on_answer: Callable[[str], None] | None = None  # gets a line per request
 
 
 async def run(
@@ -482,6 +487,13 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
             return Response(b'{"status": "stopping"}', 503, media_type=JSON)
         return Response(b'{"status": "ok"}', media_type=JSON)
 
+    async def home(request: Request) -> Response:
+        lines = (
+            f"kace is running with {served}",
+            "chat completions: /v1/chat/completions",
+        )
+        return PlainTextResponse("\n".join(lines) + "\n")
+
     async def list_models(request: Request) -> Response:
         models = []
         for name in names:
@@ -510,6 +522,7 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
             Route("/v1/kace/verdict", verdict, methods=["POST"]),
             Route("/v1/models", list_models),
             Route("/healthz", health),
+            Route("/", home),
         ],
         exception_handlers={HTTPException: _render_missing},
     )
@@ -519,6 +532,7 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         max_body=MAX_BODY,
         open_paths={"/healthz"},
         render=_render_denial,
+        on_answer=options.on_answer,
     )
 
 
