@@ -56,7 +56,10 @@ class Running:
         named = model if isinstance(model, str) else "scripted/watched"
         config = load_config({"model": named, "max_connections": 500, **settings}, env={"HOME": "/nonexistent"})
         doors = {"key": key, "record": record}
-        self._options = ServerOptions(config, tree, limits or RequestLimits(), grace=grace, **doors)
+        self.log: list[str] = []
+        self._options = ServerOptions(
+            config, tree, limits or RequestLimits(), grace=grace, on_answer=self.log.append, **doors
+        )
         self._model = None if isinstance(model, str) else model
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))

@@ -121,7 +121,9 @@ def test_the_verb_ends_in_order_on_a_signal(tmp_path: Path, number: signal.Signa
         process.send_signal(number)
         assert process.wait(15) == 0
         assert process.stderr is not None
-        assert process.stderr.read() == "kace: every request has ended\n"
+        logged, ended = process.stderr.read().splitlines()
+        assert "POST /v1/chat/completions 200" in logged
+        assert ended == "kace: every request has ended"
 
 
 def test_a_port_in_use_and_a_model_that_is_none_are_one_line(tmp_path: Path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 
 import openai
@@ -380,3 +383,14 @@ def test_an_embedded_usage_counts_what_the_provider_counts():
     assert (usage.prompt_tokens, usage.completion_tokens) == (200, 14)
     assert usage.prompt_tokens_details is not None
     assert usage.prompt_tokens_details.cached_tokens == 120
+
+
+def test_a_browser_sees_that_it_runs_and_every_request_is_logged_without_its_body():
+    with Running(Watched(climber), key="secret-key") as running:
+        headers = {"authorization": "Bearer secret-key"}
+        asked = urllib.request.Request(f"{running.url}/?key=secret-key", headers=headers)
+        with urllib.request.urlopen(asked) as answer:
+            assert b"kace is running with scripted/watched" in answer.read()
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{running.url}/%0Aforged")
+    assert [re.sub(r"\d+\.\d s$", "_ s", line) for line in running.log] == ["GET / 200 _ s", "GET /%0Aforged 401 _ s"]
