@@ -45,16 +45,11 @@ class Unreadable(DataError, OSError):
         return error
 
 
-def opened(
-    path: Path | str, flags: int = os.O_RDONLY, *, folder: int | None = None
-) -> int:
-    """Open a plain file and return its descriptor. Anything else is `Unreadable`.
-
-    The name is taken from the open folder if one is given.
-    """
+def opened(path: Path | str, flags: int = os.O_RDONLY) -> int:
+    """Open a plain file and return its descriptor. Anything else is `Unreadable`."""
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        fd = os.open(path, flags, 0o644, dir_fd=folder)
+        fd = os.open(path, flags, 0o644)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise Unreadable.at(path, _LINK) from None

@@ -166,28 +166,17 @@ def load_problems(
     names are found without it. Raises `DataError` for the first bad or repeated row.
     """
     problems: list[Problem] = []
-    rows: dict[str, int] = {}
-    labels: dict[str, int] = {}
+    seen: dict[str, int] = {}
     for number, row in islice(read_rows(Path(path)), limit):
         problem = problem_of(row, f"{path}:{number}", fields)
-        first = labels.setdefault(problem.label, number)
-        if problem.label and first != number:
-            raise DataError(
-                f"{path}:{number}: the same id as line {first}",
-                fix="give each problem an id of its own, or leave ids out",
-            )
-        if problem.id in rows:
-            raise DataError(
-                f"{path}:{number}: the same problem text as line {rows[problem.id]}",
-                fix="remove one of the two lines",
-            )
-        rows[problem.id] = number
+        for what, name in (("id", problem.label), ("problem text", problem.id)):
+            first = seen.setdefault(f"{what} {name}", number)
+            if name and first != number:
+                raise DataError(
+                    f"{path}:{number}: the same {what} as line {first}",
+                    fix="remove one of the two lines, or give another id",
+                )
         problems.append(problem)
-    if not problems and Path(path).is_dir():
-        raise DataError(
-            f"{path}: no problem has a known answer",
-            fix="send verdicts to kace serve --record, or add answers to problems.jsonl",
-        )
     if not problems:
         raise DataError(
             f"{path}: no problems in the file",
@@ -224,11 +213,11 @@ def problem_of(
     fields: Mapping[str, str] | None = None,
 ) -> Problem:
     """Return the problem of one row of a file; raise `DataError` for a bad one."""
-    names = {
-        "problem": _first_name(row, TEXT_FIELDS),
-        "answer": _first_name(row, ANSWER_FIELDS),
-        **(fields or {}),
-    }
+    names = {"problem": "problem", **(fields or {})}
+    for name, known in (("problem", TEXT_FIELDS), ("answer", ANSWER_FIELDS)):
+        for spelling in known[::-1]:
+            if spelling in row and name not in (fields or {}):
+                names[name] = spelling
 
     def value(name: str) -> str:
         return _text_of(row, names.get(name, name), where)
@@ -273,10 +262,6 @@ def check_problem_text(text: str, where: str = "problem") -> None:
             f"{where}: the text has a lone surrogate",
             fix="save the file as UTF-8",
         ) from None
-
-
-def _first_name(row: Mapping[str, object], names: Sequence[str]) -> str:
-    return next((name for name in names if name in row), names[0])
 
 
 def _text_of(row: Mapping[str, object], name: str, where: str) -> str:
@@ -505,23 +490,18 @@ def published_sets() -> Mapping[str, PublishedSet]:
     sets = {}
     for name, row in content["sets"].items():
         splits = {}
-        for split, part in row["splits"].items():
-            source = content["sources"][part["source"]]
-            files = []
-            for path, sha256 in source["files"].items():
-                file = HubFile(source["repo"], source["revision"], path, sha256)
-                files.append(file)
+        for split, part in row.pop("splits").items():
+            source = content["sources"][part.pop("source")]
+            place = (source["repo"], source["revision"])
+            files = [HubFile(*place, *file) for file in source["files"].items()]
             splits[split] = PublishedSplit(
-                part["size"],
-                part["hash"],
-                source["local"],
-                tuple(files),
-                source["fields"],
+                **part,
+                local=source["local"],
+                files=tuple(files),
+                fields=source["fields"],
             )
         listing = DATA / "splits" / f"{name}.tsv"
-        sets[name] = PublishedSet(
-            name, row["about"], row["licence"], splits, listing
-        )
+        sets[name] = PublishedSet(name, **row, splits=splits, listing=listing)
     return sets
 
 
@@ -594,29 +574,30 @@ def _take_split(
     The lists know a problem by its text or its label. A split is never silently
     smaller; `note` says whether a text differs from when the split was fixed.
     """
-    what = f"{published.name} {split}"
     part = published.splits[split]
     listing = read_listing(published.listing)
     by_name: dict[str, Problem] = {}
     for problem in found:
         by_name.setdefault(fingerprint(problem.text), problem)
         by_name.setdefault(problem.label, problem)
-    problems = []
-    if split in listing:
-        for print_, label in listing[split].items():
-            match = by_name.get(print_) or by_name.get(label)
-            if match is not None:
-                problems.append(tidy(replace(match, label=label)))
-    else:  # what no other list names
+    wanted = dict(listing.get(split, {}))
+    if not wanted:  # what no other list names
         listed = set().union(*listing.values())
-        for print_, problem in by_name.items():
-            if print_ == fingerprint(problem.text) not in listed:
-                problems.append(tidy(problem))
-    complete = [problem for problem in problems if problem.answer is not None]
+        for problem in found:
+            print_ = fingerprint(problem.text)
+            if print_ not in listed:
+                wanted[print_] = problem.label
+    complete = []
+    for print_, label in wanted.items():
+        match = by_name.get(print_) or by_name.get(label)
+        if match is not None:
+            match = tidy(replace(match, label=label))
+            if match.answer is not None:
+                complete.append(match)
     if len(complete) != part.size:
         raise DataError(
-            f"{what}: {len(complete):,} problems with an answer in {source}, "
-            f"not {part.size:,}",
+            f"{published.name} {split}: {len(complete):,} problems with an answer"
+            f" in {source}, not {part.size:,}",
             fix="is the source complete? else name a folder that has the data "
             "(--set data_dir=DIR)",
         )
@@ -734,9 +715,8 @@ def _shape(problem: Problem) -> tuple[str, set[str]]:
     """Return the numbers of a problem, and its sequences of words."""
     words = _WORD.findall(problem.text.casefold())
     numbers = sorted(word for word in words if word[0].isdigit())
-    sequences = set()
-    for start in range(max(1, len(words) - SEQUENCE + 1)):
-        sequences.add(" ".join(words[start : start + SEQUENCE]))
+    starts = range(max(1, len(words) - SEQUENCE + 1))
+    sequences = {" ".join(words[at : at + SEQUENCE]) for at in starts}
     return " ".join(numbers), sequences
 
 
@@ -752,12 +732,10 @@ def split_problems(
     for problem, first in overlaps(problems, problems):
         groups[problem.family or first.id].append(problem)
     drawn: dict[str, list[Problem]] = {name: [] for name in SPLITS}
-    ends = (shares[0], shares[0] + shares[1], 1.0)
+    ends = (shares[0] * len(problems), sum(shares) * len(problems))
     done = 0
-    for _, group in sorted(
-        groups.items(), key=lambda each: _short_hash(each[0])
-    ):
-        place = sum(done >= end * len(problems) for end in ends[:2])
-        drawn[SPLITS[place]] += group
+    for name in sorted(groups, key=_short_hash):
+        group = groups[name]
+        drawn[SPLITS[sum(done >= end for end in ends)]] += group
         done += len(group)
     return drawn
