@@ -437,9 +437,8 @@ def load_config(
     try:
         return Config.model_validate({**values, "sources": sources})
     except ValidationError as error:
-        message = _first_error(error, sources)
         raise UsageError(
-            message, fix="correct the value and run again"
+            _first_error(error, sources), fix="correct the value and run again"
         ) from None
 
 
@@ -457,9 +456,10 @@ def _check_keys(
             continue
         for url in base_urls(str(values[name])):
             if urlsplit(url).hostname not in LOOPBACK:
-                what = f"{CONFIG_FILE} names {public_url(url)}, and the key of the environment is not sent there"
-                fix = f"set {key} in the same file, or give the address as --base-url"
-                raise UsageError(what, fix=fix)
+                raise UsageError(
+                    f"{CONFIG_FILE} names {public_url(url)}, and the key of the environment is not sent there",
+                    fix=f"set {key} in the same file, or give the address as --base-url",
+                )
 
 
 def _apply_preset(

@@ -60,11 +60,11 @@ class Outstanding(KaceError):
         what = f"{len(requests)} without a reply, the first is {requests[0]}"
         if len(requests) == 1:
             what = f"1 request without a reply: {requests[0]}"
-        fix = (
-            "write each reply into the file that its request names, or in a browser "
-            f"(kace view {PurePath(requests[0]).parent}), then run the same command"
+        super().__init__(
+            what,
+            fix="write each reply into the file that its request names, or in a browser "
+            f"(kace view {PurePath(requests[0]).parent}), then run the same command",
         )
-        super().__init__(what, fix=fix)
 
 
 class Submitted(KaceError):

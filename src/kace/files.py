@@ -89,8 +89,9 @@ def inside(folder: Path, *names: str) -> Path:
     for name in names:
         folder = folder / name
         if folder.is_symlink():
-            fix = "put the folder itself there, or remove it"
-            raise Unreadable.at(folder, _LINK, fix)
+            raise Unreadable.at(
+                folder, _LINK, "put the folder itself there, or remove it"
+            )
     return folder
 
 
@@ -197,13 +198,17 @@ def whole_lines(
                 offset += len(line)
                 number += 1
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            reason = f"cannot be unpacked any further ({str(error).lower()})"
             fix = "copy the file again"
-            raise Unreadable.at(f"{path}:{number}", reason, fix) from None
+            raise Unreadable.at(
+                f"{path}:{number}",
+                f"cannot be unpacked any further ({str(error).lower()})",
+                fix,
+            ) from None
     if len(line) > most:
-        what = f"the line is longer than {most:,} bytes"
         fix = "cut it out: kace writes no such line"
-        raise Unreadable.at(f"{path}:{number}", what, fix)
+        raise Unreadable.at(
+            f"{path}:{number}", f"the line is longer than {most:,} bytes", fix
+        )
 
 
 def cut_torn_tail(fd: int) -> int:
@@ -236,9 +241,10 @@ def lock_folder(folder: Path, seconds: float = 0.0) -> int:
                 return lock
             if time.monotonic() >= deadline:
                 os.close(lock)
-                what = f"{folder} is being written by another process"
-                fix = "wait for it, or choose another folder"
-                raise KaceError(what, fix=fix)
+                raise KaceError(
+                    f"{folder} is being written by another process",
+                    fix="wait for it, or choose another folder",
+                )
             time.sleep(0.002)
     except OSError as error:  # a file system without locks, too
         raise cannot_write(folder / "lock", error) from None

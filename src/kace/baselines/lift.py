@@ -70,8 +70,10 @@ def read_skill(path: Path) -> Skill:
     """Read a folder with a SKILL.md, a text file, or the text of a card."""
     file = path / SKILL_FILE if path.is_dir() else path
     if not file.is_file():
-        fix = f"name a folder with a {SKILL_FILE}, a text file, or a card"
-        raise DataError(f"{file}: no such file", fix=fix)
+        raise DataError(
+            f"{file}: no such file",
+            fix=f"name a folder with a {SKILL_FILE}, a text file, or a card",
+        )
     text = read_text(file).strip()
     if file.name == SKILL_FILE and text.startswith("---\n"):
         # Front matter is for finding the skill; the model reads what follows.

@@ -221,8 +221,10 @@ def require(
     }
     for need, value in given.items():
         if need in spec.needs and value is None:
-            what = f"system '{name}' reads a {need}, and none is given"
-            raise UsageError(what, fix=fixes[need])
+            raise UsageError(
+                f"system '{name}' reads a {need}, and none is given",
+                fix=fixes[need],
+            )
     return spec
 
 

@@ -501,8 +501,9 @@ def read_json(raw: str | bytes) -> object:
         text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
         return from_json(text, allow_inf_nan=False)
     except UnicodeDecodeError as error:
-        what = f"not UTF-8 text (byte {error.start})"
-        raise CardError(what, fix="save the file as UTF-8") from None
+        raise CardError(
+            f"not UTF-8 text (byte {error.start})", fix="save the file as UTF-8"
+        ) from None
     except ValueError as error:
         raise CardError(
             f"not valid JSON: {error}",
@@ -545,8 +546,10 @@ def refusal(error: ValidationError) -> tuple[str, str]:
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, TextError):
         return f"{place} {raised.what}".strip(), raised.fix
-    what = f"{place} is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}"
-    return what, "see the card's fields in docs/concepts.md"
+    return (
+        f"{place} is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}",
+        "see the card's fields in docs/concepts.md",
+    )
 
 
 # The measured lift, kept in `validated_lift`

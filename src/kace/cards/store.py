@@ -154,8 +154,7 @@ def located(where: Path | str) -> Iterator[None]:
     except DataError as error:
         if str(where) in error.message:
             raise
-        message = f"{where}: {error.message}"
-        raise type(error)(message, fix=error.fix) from None
+        raise type(error)(f"{where}: {error.message}", fix=error.fix) from None
 
 
 # The files

@@ -49,12 +49,12 @@ def open_unlimited(config: Config) -> ChatModel:
             from kace.models.exchange import Exchange
 
             return Exchange(Path(name).expanduser(), wait=config.wait)
-    fix = (
-        "name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your "
+    raise UsageError(
+        f"unknown model '{config.model}'",
+        fix="name it as local/NAME, local/PATH.gguf, openai/NAME (with --base-url for your "
         "own server), anthropic/NAME, exchange/FOLDER, replay/RUN or scripted/NAME; "
-        "`kace models list` shows the embedded ones"
+        "`kace models list` shows the embedded ones",
     )
-    raise UsageError(f"unknown model '{config.model}'", fix=fix)
 
 
 def weights_folder(config: Config) -> Path:

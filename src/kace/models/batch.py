@@ -296,8 +296,10 @@ class Batched(Wrapper):
             return
         jobs = [batch.status for batch in self._open]
         if all(status and not status.outcome for status in jobs):
-            fix = "run the same command later: it collects what is finished"
-            raise Submitted(self.progress(), fix=fix)
+            raise Submitted(
+                self.progress(),
+                fix="run the same command later: it collects what is finished",
+            )
 
     async def _run(self, batch: RequestBatch) -> None:
         """Submit a batch if needed, wait for its job, and keep the replies."""
@@ -310,12 +312,11 @@ class Batched(Wrapper):
             status = await self._poll(batch)
             if status.refused:
                 self._drop(batch)
-                what = f"{batch.job} is refused: {status.outcome}"
-                fix = (
-                    "change what it names; if the queue is full, run the same "
-                    "command later, or send less with --set batch_size=N"
+                raise KaceError(
+                    f"{batch.job} is refused: {status.outcome}",
+                    fix="change what it names; if the queue is full, run the same "
+                    "command later, or send less with --set batch_size=N",
                 )
-                raise KaceError(what, fix=fix)
             await self._collect(batch, status)
 
     async def _submit(self, batch: RequestBatch) -> None:
@@ -403,8 +404,9 @@ class Batched(Wrapper):
         self._delete(batch)
         self._release(answered)
         if missed and status.outcome == "cancelled":
-            fix = "run the same command to submit the others again"
-            self._broken = KaceError(what, fix=fix)
+            self._broken = KaceError(
+                what, fix="run the same command to submit the others again"
+            )
         self._release(missed)
         self._note_arrival()  # released callers continue and may request more
 
@@ -431,8 +433,10 @@ class Batched(Wrapper):
                 return await call()
             except (RateLimited, Transient) as error:
                 if waited > self._pace.patience:
-                    what = f"no answer for {waited:.0f} s: {error.message}"
-                    raise KaceError(what, fix=LATER) from None
+                    raise KaceError(
+                        f"no answer for {waited:.0f} s: {error.message}",
+                        fix=LATER,
+                    ) from None
                 log.info("batch: retrying: %s", error.message)
                 pause = max(wait, error.retry_after or 0.0)
             pause = min(pause, self._pace.patience)
@@ -482,8 +486,11 @@ class Batched(Wrapper):
             try:
                 batch = RequestBatch.model_validate_json(read_plain(path))
             except ValidationError:
-                fix = "remove it: its requests are paid again"
-                raise Unreadable.at(path, "not a batch", fix) from None
+                raise Unreadable.at(
+                    path,
+                    "not a batch",
+                    "remove it: its requests are paid again",
+                ) from None
             if batch.model != self.identity:
                 continue
             batch.tag = own[1]
@@ -573,9 +580,10 @@ class Jobs(ABC):
         try:
             status = await self._call("GET", path, self._read_status)
         except Absent:
-            what = f"{self.remote.url} has no batch '{one_line(job, 80)}' under this key"
-            fix = f"set {self.remote.KEY} to the key that submitted it"
-            raise KaceError(what, fix=fix) from None
+            raise KaceError(
+                f"{self.remote.url} has no batch '{one_line(job, 80)}' under this key",
+                fix=f"set {self.remote.KEY} to the key that submitted it",
+            ) from None
         if status.answered:
             self.remote.answered = True
         return status
@@ -619,8 +627,10 @@ class Jobs(ABC):
                         size += len(block)
                         *lines, rest = (rest + block).split(b"\n")
                         if size > MAX_RESULTS or len(rest) > MAX_BODY:
-                            what = "the results of a job are too large"
-                            raise KaceError(what, fix="is the base URL right?")
+                            raise KaceError(
+                                "the results of a job are too large",
+                                fix="is the base URL right?",
+                            )
                         for line in lines:
                             yield line
                     yield rest
@@ -676,8 +686,9 @@ class Jobs(ABC):
             return read(json.loads(body))
         except MALFORMED:
             start = body[:200].decode("utf-8", "replace")
-            what = f"unreadable reply of {self.remote.url}: {start}"
-            raise Transient(one_line(what)) from None
+            raise Transient(
+                one_line(f"unreadable reply of {self.remote.url}: {start}")
+            ) from None
 
     @asynccontextmanager
     async def _open(
@@ -694,8 +705,10 @@ class Jobs(ABC):
             ) as response:
                 self.remote.reached = True
                 if response.status == 404:
-                    what = f"{self.remote.url} has no batch API"
-                    raise Absent(what, fix="leave out --batch")
+                    raise Absent(
+                        f"{self.remote.url} has no batch API",
+                        fix="leave out --batch",
+                    )
                 if response.status >= 300:
                     start = await response.content.read(10_000)
                     failed = Response(response.status, response.headers, start)
@@ -714,8 +727,10 @@ def open_jobs(model: ChatModel) -> Jobs:
         return OpenAIJobs(inner)
     if isinstance(inner, AnthropicModel):
         return AnthropicJobs(inner)
-    fix = "name an openai/ or anthropic/ model at one address, or leave out --batch"
-    raise UsageError(f"'{model.name}' has no batch API", fix=fix)
+    raise UsageError(
+        f"'{model.name}' has no batch API",
+        fix="name an openai/ or anthropic/ model at one address, or leave out --batch",
+    )
 
 
 def _read_id(job: Any) -> str:
@@ -765,8 +780,9 @@ class OpenAIJobs(Jobs):
         outcome = ""
         if refused:
             errors = (job.get("errors") or {}).get("data") or [{}]
-            why = errors[0].get("message") or errors[0].get("code")
-            outcome = one_line(str(why or state))
+            outcome = one_line(
+                str(errors[0].get("message") or errors[0].get("code") or state)
+            )
         # A completed job that has no file of its paid replies yet has not ended.
         elif state in ("expired", "cancelled", "failed") or (
             state == "completed" and (output or not answered)
@@ -783,8 +799,11 @@ class OpenAIJobs(Jobs):
         if response:
             return int(response["status_code"]), response["body"]
         error = line.get("error") or {}
-        why = error.get("message") or error.get("code") or "no response"
-        raise Unfinished(one_line(str(why)))
+        raise Unfinished(
+            one_line(
+                str(error.get("message") or error.get("code") or "no response")
+            )
+        )
 
 
 class AnthropicJobs(Jobs):

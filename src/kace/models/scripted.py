@@ -76,5 +76,7 @@ def open_scripted(spec: str) -> Scripted:
         scripts = {"steady": steady, "silent": silent, "dice": thrown}
         return Scripted(scripts[name], name=spec, latency=latency)
     except (KeyError, ValueError):
-        fix = "choose one of scripted/steady, scripted/silent, scripted/dice?sides=6"
-        raise UsageError(f"unknown model 'scripted/{spec}'", fix=fix) from None
+        raise UsageError(
+            f"unknown model 'scripted/{spec}'",
+            fix="choose one of scripted/steady, scripted/silent, scripted/dice?sides=6",
+        ) from None

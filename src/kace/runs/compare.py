@@ -180,9 +180,9 @@ def compare(
     by = clusters or clusters_of((base, other))
     pairs = pairs_of(base, other)
     if not pairs:
-        what = f"{base.name} and {other.name} have no labelled problem and seed in common"
         raise UsageError(
-            what, fix="compare runs of the same data with the same seeds"
+            f"{base.name} and {other.name} have no labelled problem and seed in common",
+            fix="compare runs of the same data with the same seeds",
         )
     times = Counter(pair["problem"] for pair in pairs)
     names = {pair["problem"]: pair["label"] for pair in pairs}

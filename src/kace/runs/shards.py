@@ -90,8 +90,9 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     found: dict[object, object] = {}  # problems by shard
     for folder, part in zip(folders, parts, strict=True):
         if not {"index", "of", "problems", "among"} <= part.keys():
-            fix = "give runs made with --shard I/N"
-            raise DataError(f"{folder} is no shard", fix=fix)
+            raise DataError(
+                f"{folder} is no shard", fix="give runs made with --shard I/N"
+            )
         if any(part[name] != parts[0][name] for name in ("of", "among")):
             raise UsageError(
                 f"{folder} is a shard of other problems than {folders[0]}",

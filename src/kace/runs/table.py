@@ -972,8 +972,11 @@ def _read_lines(
             db.execute("INSERT OR REPLACE INTO damage VALUES (?, ?)", values)
             damaged += 1
         if damaged > MAX_DAMAGED:
-            what = f"{MAX_DAMAGED:,} of its first {number:,} lines are damaged"
-            raise Unreadable.at(path, what, "is it the right file?")
+            raise Unreadable.at(
+                path,
+                f"{MAX_DAMAGED:,} of its first {number:,} lines are damaged",
+                "is it the right file?",
+            )
         if progress and number % BATCH == 0:
             progress(place, size)
     return place, number

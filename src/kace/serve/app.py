@@ -262,8 +262,11 @@ def _check_further(given: Mapping[str, object]) -> list[str]:
         if name in IGNORED:
             ignored.append(name)
         elif name not in ChatBody.model_fields and value not in NEUTRAL:
-            message = f"'{name[:60]}' cannot be honoured: a solve gives one answer in text"
-            raise ApiError(message, name[:60], code="unsupported_parameter")
+            raise ApiError(
+                f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
+                name[:60],
+                code="unsupported_parameter",
+            )
     return sorted(ignored)
 
 
@@ -561,8 +564,12 @@ async def _answer(
     """Answer a request. Its solve is cancelled when its client disconnects."""
     body = read_body(await request.body(), ChatBody)
     if body.model not in names:
-        message = f"there is no model '{body.model[:80]}' here: use 'kace'"
-        raise ApiError(message, "model", status=404, code="model_not_found")
+        raise ApiError(
+            f"there is no model '{body.model[:80]}' here: use 'kace'",
+            "model",
+            status=404,
+            code="model_not_found",
+        )
     problem = problem_of(body)
     service.check(body)
     if body.stream:
@@ -682,8 +689,11 @@ class SolveService:
                 solution = await self._solve(problem, body, bill, on_step)
             if solution.answer is None and _all_failed(solution):
                 reason = solution.made[-1].detail or "no reply"
-                message = f"the model failed every attempt ({reason})"
-                raise ApiError(message, status=502, code="upstream_failed")
+                raise ApiError(
+                    f"the model failed every attempt ({reason})",
+                    status=502,
+                    code="upstream_failed",
+                )
         except (ApiError, KaceError) as error:
             failure = _as_api_error(error)
             failure.paid = {"kace": _cost(bill), "usage": _usage(bill.usage)}
@@ -790,8 +800,11 @@ class SolveService:
                 finally:
                     self._clocks.discard(clock)
         except TimeoutError:
-            message = f"not solved within {seconds or 0:g} s"
-            error = ApiError(message, status=504, code="budget_exceeded")
+            error = ApiError(
+                f"not solved within {seconds or 0:g} s",
+                status=504,
+                code="budget_exceeded",
+            )
             if self.closing or seconds is None:
                 error = ApiError(
                     "the server is stopping", status=503, code="stopping"
@@ -979,8 +992,10 @@ class Record:
         except (KaceError, OSError) as error:
             if not self._failed:
                 self._failed = True
-                warning = "%s; the server continues and records what it can"
-                log.warning(warning, redact(str(error)))
+                log.warning(
+                    "%s; the server continues and records what it can",
+                    redact(str(error)),
+                )
 
     def __enter__(self) -> Record:
         return self

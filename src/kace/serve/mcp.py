@@ -144,8 +144,10 @@ class Tools:
         Raises `KaceError`, `ApiError` or `ValidationError` for what the client can mend.
         """
         if name not in TOOLS:
-            fix = f"choose one of {', '.join(TOOLS)}"
-            raise UsageError(f"there is no tool '{name[:40]}'", fix=fix)
+            raise UsageError(
+                f"there is no tool '{name[:40]}'",
+                fix=f"choose one of {', '.join(TOOLS)}",
+            )
         given = TOOLS[name].model_validate(arguments)
         if isinstance(given, Solve):
             return await self.solve(given, tell)
@@ -228,8 +230,10 @@ class Tools:
         if self._workspace is not None:
             names = [item.name for item in self._workspace.items(kind)]
         if self._workspace is None or not names:
-            fix = f"start it as: kace mcp {kind.upper()}"
-            raise UsageError(f"no {kind} is open here", fix=fix)
+            raise UsageError(
+                f"no {kind} is open here",
+                fix=f"start it as: kace mcp {kind.upper()}",
+            )
         if not name and len(names) == 1:
             name = names[0]
         if name not in names:
@@ -251,11 +255,9 @@ def _climb(table: Table, given: ExplainRun) -> Result:
     if len(found) == 1:
         record = table.solution(found.pop(), given.seed)
     if record is None:
-        what = (
-            f"no single solve of '{given.problem[:60]}' with seed {given.seed}"
-        )
         raise UsageError(
-            what, fix="take `problem` and `seed` of a listed solve"
+            f"no single solve of '{given.problem[:60]}' with seed {given.seed}",
+            fix="take `problem` and `seed` of a listed solve",
         )
     attempts = []
     kept = {"tier", "answer", "outcome", "correct", "output"}
