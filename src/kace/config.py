@@ -556,7 +556,7 @@ def _read_toml(
 
 
 def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
-    values: dict[str, object] = {}
+    values = {}
     for variable, name in SHARED_ENV.items():
         if env.get(variable):
             values[name] = env[variable]

@@ -165,7 +165,7 @@ def load_problems(
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual
     names are found without it. Raises `DataError` for the first bad or repeated row.
     """
-    problems: list[Problem] = []
+    problems = []
     seen: dict[str, int] = {}
     for number, row in islice(read_rows(Path(path)), limit):
         problem = problem_of(row, f"{path}:{number}", fields)
@@ -299,7 +299,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 
 def _known_rows(run: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the problems of a run that have an answer; the last verdict counts."""
-    answers: dict[str, object] = {}
+    answers = {}
     if (run / VERDICTS).exists():
         for _, row in _logged_rows(run / VERDICTS):
             problem = str(row.get("problem"))
@@ -330,7 +330,7 @@ def read_text(path: Path) -> str:
     try:
         opener = gzip.open if path.suffix == ".gz" else open
         with readable(path, fix), opener(path, "rb") as stream:
-            data: bytes = stream.read(MAX_FILE_BYTES + 1)
+            data = stream.read(MAX_FILE_BYTES + 1)
     except (EOFError, zlib.error) as error:
         raise DataError(f"{path}: {error}".lower(), fix=fix) from None
     if len(data) > MAX_FILE_BYTES:
@@ -527,7 +527,7 @@ def read_hub(
 ) -> Dataset:
     """Return a split as it is published; files in the cache are not downloaded again."""
     part = published.splits[split]
-    problems: list[Problem] = []
+    problems = []
     for file in part.files:
         path = fetch(file, cache_dir=cache_dir, hub=hub, watch=watch)
         if path.suffix == ".parquet":
@@ -696,7 +696,7 @@ def overlaps(
     Two problems are one, reworded, if their numbers are equal and they share most
     word sequences. Problems of one family with other numbers are different problems.
     """
-    index: defaultdict[str, list[tuple[Problem, set[str]]]] = defaultdict(list)
+    index = defaultdict(list)
     for problem in theirs:
         numbers, sequences = _shape(problem)
         index[numbers].append((problem, sequences))
@@ -728,7 +728,7 @@ def split_problems(
     The draw follows the hash of the texts, so that it repeats. Problems of one family,
     and those that are one, reworded, are drawn together.
     """
-    groups: defaultdict[str, list[Problem]] = defaultdict(list)
+    groups = defaultdict(list)
     for problem, first in overlaps(problems, problems):
         groups[problem.family or first.id].append(problem)
     drawn: dict[str, list[Problem]] = {name: [] for name in SPLITS}

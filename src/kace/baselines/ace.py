@@ -372,7 +372,7 @@ def read_operations(
 ) -> Reading[Operation | None]:
     """Return the operations of a reply by name; `None` is one that changes nothing."""
     blocks, bad = read_blocks(reply, REVISION)
-    found: dict[str, Operation | None] = {}
+    found = {}
     wrong = list(bad)
     for block in blocks:
         # The name stays the same when the block is sent again in a repair.

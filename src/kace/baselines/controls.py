@@ -140,7 +140,7 @@ def read_ids(
     text = after_thinking(reply).strip()
     if text.strip(_WRAPPING).casefold() == "none":
         return ()
-    found: list[str] = []
+    found = []
     for part in re.split(r"[,;\n]", text):
         name = part.strip(_WRAPPING)
         if name and not _ID.fullmatch(name):
@@ -191,7 +191,7 @@ def other_domains(
     routed: Sequence[str], registry: Sequence[str]
 ) -> tuple[str, ...]:
     """Return, per routed domain, the next one in the registry's order that is not routed; fewer if none is left."""
-    chosen: list[str] = []
+    chosen = []
     for name in routed:
         place = registry.index(name)
         for other in (*registry[place + 1 :], *registry[:place]):

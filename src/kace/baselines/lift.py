@@ -194,7 +194,7 @@ def lift_of(
     skill: Skill, solutions: Iterable[Solution], by: Clusters
 ) -> SkillLift:
     """Return what a text did, by the attempts of a run of `run_lift`."""
-    graded: list[tuple[Solution, Attempt]] = []
+    graded = []
     failed = 0
     for solution in solutions:
         for attempt in solution.attempts:

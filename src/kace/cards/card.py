@@ -163,7 +163,7 @@ def read_payload(payload: str) -> CardText:
     if not header.startswith(USEFUL):
         return CardText((), (), rule, examples)
     bullets: dict[str, list[str]] = {USEFUL: [], AVOID: []}
-    section: list[str] = []
+    section = []
     for line in header.split("\n"):
         if line.strip() in bullets:
             section = bullets[line.strip()]

@@ -175,7 +175,7 @@ def select_new(
 
     A card the tree has already is in neither.
     """
-    fitting: dict[str, Card] = {}
+    fitting = {}
     refused = list(bundle.refused)
     for card in bundle.cards:
         name = card.card_id
@@ -221,9 +221,9 @@ def _domains(value: object) -> tuple[Domain, ...]:
 def _bundle(
     domains: tuple[Domain, ...], unit: str, values: Iterable[Any]
 ) -> Bundle:
-    cards: list[Card] = []
-    refused: list[str] = []
-    mended: list[str] = []
+    cards = []
+    refused = []
+    mended = []
     for number, value in enumerate(values, 1):
         try:
             given = read_json(value) if unit == "line" else value

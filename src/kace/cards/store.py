@@ -127,8 +127,8 @@ def replayed(
     tree: EpistemicTree, entries: Iterable[JournalEntry]
 ) -> EpistemicTree:
     """Return the tree after the entries, oldest first."""
-    cards: dict[str, Card | None] = {}
-    domains: tuple[Domain, ...] | None = None
+    cards = {}
+    domains = None
     for entry in entries:
         for change in entry.cards:
             cards[change.card_id] = change.after
@@ -358,7 +358,7 @@ class TreeStore:
 
         A change that a kill left in the journal alone is no part of the tree's history.
         """
-        entries: dict[int, JournalEntry] = {}
+        entries = {}
         newest = self.generation
         for line in self._lines():
             with suppress(TreeError):

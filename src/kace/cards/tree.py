@@ -344,7 +344,7 @@ def _card_id(change: Add | Edit | Relocate | Deprecate) -> str:
 
 def cards_by_source(tree: EpistemicTree) -> Mapping[str, frozenset[str]]:
     """Return the ids of the cards that each training problem has led to."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    found = defaultdict(set)
     for card in tree:
         for name in card.provenance.supporting_problems:
             found[name].add(card.card_id)

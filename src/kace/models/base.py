@@ -304,7 +304,7 @@ class AskResult(NamedTuple, Generic[T]):
 async def ask(model: ChatModel, question: Question[T]) -> AskResult[T]:
     """Ask at temperature zero, and once more if the reply is unusable."""
     messages = question.messages
-    replies: list[Reply] = []
+    replies = []
     value = None
     calls = 0
     while value is None and calls < ASK_TRIES:
@@ -348,8 +348,8 @@ def read_confidence(tokens: object) -> Confidence | None:
     """
     if not isinstance(tokens, list):
         return None
-    sampled: list[float] = []
-    confidences: list[float] = []
+    sampled = []
+    confidences = []
     informative = False
     for token in tokens:
         own = next(_logprobs([token]), None)

@@ -258,7 +258,7 @@ def head_of(key: str) -> int:
 
 def prompt_hash(request: Request) -> str:
     """Return what identifies the messages of a request within its solve."""
-    content: list[object] = [request.attempt.problem, request.attempt.seed]
+    content = [request.attempt.problem, request.attempt.seed]
     content += [[each.role.value, each.content] for each in request.messages]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 

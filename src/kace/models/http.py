@@ -299,7 +299,7 @@ class ErrorReport:
     """An error response, in whatever shape a server sends it."""
 
     def __init__(self, response: Response) -> None:
-        fields: Any = None
+        fields = None
         with suppress(ValueError, RecursionError):
             fields = json.loads(response.body)
         if isinstance(fields, dict) and isinstance(fields.get("error"), dict):
@@ -575,7 +575,7 @@ class OpenAIModel(Remote):
         limit = "max_tokens"
         if limit in left_out:
             limit = "max_completion_tokens"
-        body: dict[str, object] = {
+        body = {
             "model": self._model,
             "messages": [
                 {"role": m.role.value, "content": m.content}
@@ -776,7 +776,7 @@ class Servers:
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try; at another server if it was not taken."""
         left = set(self._under_way)
-        fault: ModelError | KaceError | None = None
+        fault = None
         while left:
             place = self._choose(left)
             left.remove(place)

@@ -603,7 +603,7 @@ def _turn_of(request: Request) -> str:
 
 
 def _build_body(request: Request) -> dict[str, object]:
-    body: dict[str, object] = {
+    body = {
         "messages": [
             {"role": message.role.value, "content": message.content}
             for message in request.messages

@@ -186,7 +186,7 @@ def compare(
         )
     times = Counter(pair["problem"] for pair in pairs)
     names = {pair["problem"]: pair["label"] for pair in pairs}
-    gains: Counter[str] = Counter(dict.fromkeys(times, 0))
+    gains = Counter(dict.fromkeys(times, 0))
     flips: Counter[str] = Counter()  # by cluster
     for pair in pairs:
         gain = pair["correct"] - pair["was"]

@@ -105,7 +105,7 @@ def manifest_of(
     settings["sampling"] = {
         tier: asdict(draw) for tier, draw in sampling.items()
     }
-    manifest: dict[str, object] = {
+    manifest = {
         "v": RUN_VERSION,
         "kace": version("kace"),
         "python": platform.python_version(),

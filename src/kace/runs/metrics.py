@@ -228,7 +228,7 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
 
 
 def _problems_of(tables: Sequence[Table]) -> set[str]:
-    found: set[str] = set()
+    found = set()
     for table in tables:
         for (problem,) in table.select("SELECT DISTINCT problem FROM solves"):
             found.add(problem)

@@ -43,8 +43,8 @@ def open_results(
     `cluster` names the column, or the metadata, whose values become families; `scorer`
     one of several scorers of a log; and scores from `right_from` on count as right.
     """
-    tables: list[Table] = []
-    places: list[str] = []
+    tables = []
+    places = []
     for path in paths:
         if path.suffix == ".csv" and path.is_file():
             found = read_scores(path, cluster, right_from)

@@ -87,7 +87,7 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     """
     manifests = [Manifest.read(folder / "run.json") for folder in folders]
     parts = [manifest.part("shard") for manifest in manifests]
-    found: dict[object, object] = {}  # problems by shard
+    found = {}  # problems by shard
     for folder, part in zip(folders, parts, strict=True):
         if not {"index", "of", "problems", "among"} <= part.keys():
             raise DataError(

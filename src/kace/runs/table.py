@@ -138,7 +138,7 @@ def row_of(solution: Solution) -> SolveRow:
     routing = Usage()
     classifier_calls = 0
     read = [0]  # tokens of learned text, by tier
-    shown: dict[str, None] = {}
+    shown = {}
     for recall in solution.recalls:
         read.append(recall.tokens)
         shown.update(dict.fromkeys(recall.cards))
@@ -646,7 +646,7 @@ class Table:
 
     def views(self, base: Table | None = None) -> dict[str, int]:
         """Count the solves of each of VIEWS, leaving out empty groups."""
-        found: dict[str, int] = {}
+        found = {}
         for name, where in VIEWS.items():
             if base is not None or not where.change:
                 found[name] = self.count(where, base=base)
@@ -845,7 +845,7 @@ class Table:
         if known is None or known[0] != version:
             known = (version, make())
             self._kept[key] = known
-        value: T = known[1]
+        value = known[1]
         return value
 
     def rows(self) -> list[dict[str, object]]:
@@ -1016,7 +1016,7 @@ def _columns_of(
 ) -> dict[str, object]:
     """Return the values of a row in the database."""
     named = (row.label, row.family or "", row.domain or "", row.problem[:16])
-    values: dict[str, object] = {name: getattr(row, name) for name in _NAMES}
+    values = {name: getattr(row, name) for name in _NAMES}
     values["exit"] = row.exit.value if row.exit else None
     values["exit_rank"] = row.exit.rank if row.exit else -1
     values["cards"] = json.dumps(row.cards)

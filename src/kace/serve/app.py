@@ -624,7 +624,7 @@ async def _while_connected(receive: Receive, work: Awaitable[T]) -> T | None:
     working = asyncio.ensure_future(work)
     leaving = asyncio.create_task(disconnected())
     try:
-        both: set[asyncio.Future[Any]] = {working, leaving}
+        both = {working, leaving}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         return await working if working.done() else None
     finally:
@@ -906,7 +906,7 @@ def _details(solution: Solution) -> dict[str, object]:
     votes = []
     for group in sorted(solution.classes, key=rank):
         votes.append({"answer": group.answer, "votes": len(group.positions)})
-    cards: dict[str, None] = {}
+    cards = {}
     for recall in solution.recalls:
         cards.update(dict.fromkeys(recall.cards))
     domains = solution.recalls[-1].domains if solution.recalls else ()
@@ -933,8 +933,8 @@ def _content(body: ChatBody, solution: Solution) -> str:
 
 
 def _cost(bill: Ledger) -> dict[str, object]:
-    calls: dict[str, int] = {}
-    tokens: dict[str, object] = {}
+    calls = {}
+    tokens = {}
     for role, spent in bill.roles.items():
         usage = spent.usage
         calls[role] = spent.calls
