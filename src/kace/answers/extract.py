@@ -48,7 +48,9 @@ _SMALL = """zero one two three four five six seven eight nine ten eleven twelve 
 fourteen fifteen sixteen seventeen eighteen nineteen"""
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 NUMBER_WORDS = {word: n for n, word in enumerate(_SMALL.split())}
-NUMBER_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+for _n, _word in enumerate(_TENS.split(), 2):
+    for _one, _digit in enumerate(["", *_SMALL.split()[1:10]]):
+        NUMBER_WORDS[_word + _digit] = 10 * _n + _one
 
 SYMBOLS = {
     "×": r"\cdot ",
@@ -58,8 +60,14 @@ SYMBOLS = {
     "∗": r"\cdot ",
     "÷": "/",
     "∕": "/",
+    "\u2044": "/",
     "√": r"\sqrt ",
-    "π": r"\pi ",
+    "∛": r"\sqrt[3]",
+    "∜": r"\sqrt[4]",
+    "‰": r"\cdot10^{-3}",
+    "∠": r"\angle ",
+    "º": r"^{\circ}",
+    "˚": r"^{\circ}",
     "∞": r"\infty ",
     "°": r"^{\circ}",
     "±": r"\pm ",
@@ -71,7 +79,6 @@ SYMBOLS = {
     "∩": r"\cap ",
     "∈": r"\in ",
     "∅": r"\emptyset ",
-    "θ": r"\theta ",
     "≡": r"\equiv ",
     "⇒": r"\Rightarrow ",
     "′": "'",
@@ -82,7 +89,9 @@ SYMBOLS = {
     "…": r"\ldots ",
     "∶": ":",
 } | dict.fromkeys("−–—‒‐‑﹣", "-")
-_SCRIPTS = re.compile(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+|[₀-₉₊₋₍₎]+")
+_LETTER_NAME = re.compile(
+    "GREEK (?:SMALL|(CAPITAL)) LETTER ([A-Z]+)|DOUBLE-STRUCK CAPITAL ([A-Z])"
+)
 
 _SYNONYMS = {
     r"\frac": "dfrac tfrac cfrac",
@@ -97,6 +106,7 @@ _SYNONYMS = {
     r"\ldots": "dots cdots",
     r"\pmod": "mod bmod pod",
     r"\overline": "bar",
+    r"\\": "cr",
     r"\or": "lor vee",
     "|": "vert lvert rvert mid",
     "<": "lt",
@@ -203,8 +213,17 @@ _MARKUP = (
     (r"\.{3,}", r"\\ldots "),
     (r"(?<!\\)\$", " "),
     (r"(?<!\\)\\[()\[\]]", ""),
+    (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z])|\{?\s*\\text\{\s*o\s*\}\}?)"
+     r"|\\degrees?(?![A-Za-z])", "°"),
     (r"°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF]\b)", "°"),
-    (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degrees?(?![A-Za-z])", "°"),
+    (r"(?<=\d)\s+(?=\\frac(?![a-z]))", ""),
+    (r"(?<=\d)\s*x\s*(?=10\s*\^)", r"\\cdot "),
+    (r"(?<=[)\]])\s*U\s*(?=[(\[])", r"\\cup "),
+    (r"\\text\{\s*(\\\$)\s*\}", r"\1"),
+    (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}",
+     r"\\text{\1/\2}"),
+    (r"^\\\{\s*[a-z]\s*(?:\||:)([^|:]*[<>][^|:]*|[^|:]*\\[lgn]eq[^|:]*)\\\}$", r"\1"),
+    (r'^"([^"]*)"$', r"\1"),
     (r'(?<=\d)"', "''"),
     (r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2"),
     (r"(\\text\{[^{}]*)\}\s*/\s*\\text\{", r"\1/"),
@@ -226,8 +245,10 @@ _MARKUP = (
     (r"\\dot\s*\{?(\d)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?", r"\\overline{\1\2\3}"),
     (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
     (r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline{\2}"),
-    (r"^(?:\\text\{)?([\d:]+)\s*(?:\\text\{)?\s*[aA]\.?[mM]\.?\s*\}*$", r"\1\\text{am}"),
-    (r"^(?:\\text\{)?([\d:]+)\s*(?:\\text\{)?\s*[pP]\.?[mM]\.?\s*\}*$", r"\1\\text{pm}"),
+    (r"^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[aA]\.?[mM]\.?\s*\}*$",
+     r"\1\\text{am}"),
+    (r"^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[pP]\.?[mM]\.?\s*\}*$",
+     r"\1\\text{pm}"),
     (r"^(?:\\approx(?![a-z])|=|\s)+|[\s.,\\]+$", ""),
 )  # fmt: skip
 _END = r"""(?=\s*(?:$|[,;=<>)\]|]|\\[}]|\\(?:leq|geq|cup|or|text\{\s*(?:and|or))\b
@@ -238,13 +259,13 @@ _UNIT_PHRASE = rf"""(?:(?:sq(?:uare)?|cu(?:bic)?)\.?\ )?{_UNIT_WORD}
 _UNIT = re.compile(
     rf"""(?:(?<=[\w)}}\]])|(?<=[%'])) \s*
     (?: \\text\{{\s*({_UNIT_PHRASE})\s*\}}(?:\s*\^\s*\{{?([23])\}}?)?
-      | (?<=[\d)}}\]\s])((?!in\b|[A-Za-z]\b){_UNIT_PHRASE})
+      | (?<=[\d)}}\]\s])(?<!\d(?=[A-Za-z]/))((?!in\b|[A-Za-z]\b(?!/s\b)){_UNIT_PHRASE})
       | (°) | (\\\$|[£€¥₹¢])
     ){_END}""",
     re.VERBOSE | re.IGNORECASE,
 )
 _CURRENCY = re.compile(
-    r"(?<![\d\w}])(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.])"
+    r"(?<![\d\w}])(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.(])"
 )
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _WORDS = (
@@ -256,6 +277,7 @@ _WORDS = (
     (r"\(?\s*(?:\\pmod|\\text\{[\s(]*mod(?:ulo)?\s*\}|\(mod\b)\s*(\w+)\s*\)?", r"\\pmod{\1}"),
     (r"\s*\(\s*(\\pmod\{\w+\})\s*\)", r"\1"),
     (r"(^|,)\s*([A-Za-z]{4,})\s*=", r"\1\\text{\2}="),
+    (r"(?<=\d) ?(?:\^ ?)?(?:\{ ?)?(?:\\text\{ ?)?(st|nd|rd|th)(?![A-Za-z])[ }]*", r"\\text{\1}"),
 )  # fmt: skip
 _AND_OR = (
     (r",?\s*\\text\{\s*,?\s*and\s*\}|,?\s+and\s+|\\text\{\s*,\s*\}|;", ", "),
@@ -275,9 +297,10 @@ _LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
 _PRODUCTS = ("abc", "bcd", "xyz", "uvw", "pqr", "rst", "mnp")
 _PHRASE = re.compile(
     r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|[A-Za-z]{3}|no|No|NO"
+    r"|i[ivx]|[vx]i|[A-Z]{2}|[A-Z][a-z]{2,8} \d[\d, ]*"
 )
 _CHOICE = re.compile(
-    r"\(([A-Z])\)\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])\."
+    r"\{?\(([A-Z]|[ivx]{2,4})\)\}?\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])[.)]"
 )
 # Braces of arguments are written as \1 and \2, so that what keeps braces has no argument.
 _PROTECT = (
@@ -298,6 +321,7 @@ _ARGUMENTS = (
     (r"([\^_])\s*(-?\s*(?:\d+|[A-Za-z]|\\(?!frac|sqrt|binom|text)[a-z]+))", "\\1\1\\2\2"),
     ("([\\^_])\\s*(\\\\text\1[^\1\2]*\2|\\\\sqrt\1[^\1\2]*\2"
      "|\\\\(?:frac|binom)\1[^\1\2]*\2\1[^\1\2]*\2)", "\\1\1\\2\2"),
+    ("(\\\\log_\1[^\1\2]*\2)\\s*\\{([^{}]*)\\}", r"\1(\2)"),
     (r"\\sqrt\s*(\[\w+\])?\s*(\d(?!\d)|[A-Za-z]|\\pi)", r"\\sqrt\1{\2}"),
     (r"\\(frac|binom)\s*(\d|[A-Za-z]|\\[a-z]+)(?=\s*[\d{A-Za-z\\])", r"\\\1{\2}"),
     (r"\\(frac|binom)\s*(\{[^{}]*\})\s*(\d(?!\d)|[A-Za-z]|\\[a-z]+)", r"\\\1\2{\3}"),
@@ -313,6 +337,7 @@ _SEVERAL_READINGS = re.compile(
     "[{}] | \\d\\s+\\d | (?<![A-Za-z\\\\])[A-Za-z]+\\s*\\d"
     " | (?<![A-Za-z\\\\\1])[a-z]{4} | \\^\1[^\1\2]*\2\\s*\\^ | \\^\1\\([^()]*\\)\2"
     " | \\d\\\\frac\1\\d+\2\1\\d+\2\\s*\\^ | (?:frac|sqrt|binom|line)(?:\1[^\1\2]*\2)+\\s*\\d"
+    " | ^\\d{4}-\\d\\d?-\\d\\d?$ | ^\\d\\d?-\\d\\d?-\\d{4}$"
     " | (?<![A-Za-z\\\\])(?:if|is|of|or|to|by|at|in|on|as|and|are|for|the|not|mod|but|cis"
     "|than|then|with)(?![A-Za-z])",
     re.VERBOSE,
@@ -465,7 +490,7 @@ def _ascii(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = unicodedata.normalize("NFC", text)
-    text = re.sub(r"√\s*(\d+)", r"\\sqrt{\1}", text)
+    text = re.sub(r"([√∛∜])\s*(\d+)", r"\1{\2}", text)
     text = re.sub(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+", r"^{\g<0>}", text)
     text = re.sub(r"[₀-₉₊₋₍₎]+", r"_{\g<0>}", text)
     return "".join(map(_ascii_character, text))
@@ -481,8 +506,16 @@ def _ascii_character(char: str) -> str:
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
-    plain = unicodedata.normalize("NFKC", char).replace("−", "-")
-    return re.sub("(.+)\u2044(.+)", r"\\frac{\1}{\2}", plain)
+    letter = _LETTER_NAME.fullmatch(unicodedata.name(char, ""))
+    if letter and letter[3]:
+        return rf"\mathbb{{{letter[3]}}}"
+    if letter:
+        name = letter[2].lower().replace("lamda", "lambda")
+        return rf"\{name.title() if letter[1] else name} "
+    plain = unicodedata.normalize("NFKC", char)
+    if "\u2044" in plain[1:]:  # a vulgar fraction
+        return r"\frac{{{}}}{{{}}}".format(*plain.split("\u2044"))
+    return plain if plain == char else "".join(map(_ascii_character, plain))
 
 
 def _apply(rules: Sequence[tuple[str, str]], text: str) -> str:
@@ -508,9 +541,9 @@ def _words(text: str, units: set[str], percent: bool) -> str:
     """Rewrite words, and what a text says in numbers; take off the units."""
     choice = _CHOICE.fullmatch(text)
     if choice:
-        return choice[choice.lastindex or 0]
+        text = choice[choice.lastindex or 0]
     if _PHRASE.fullmatch(text) and text not in _PRODUCTS:
-        return rf"\text{{{text}}}"
+        text = rf"\text{{{text}}}"
 
     def drop(match: re.Match[str]) -> str:
         named = [group for group in match.groups() if group]
@@ -524,6 +557,8 @@ def _words(text: str, units: set[str], percent: bool) -> str:
     if percent:
         text = re.sub("(%)$", drop, text)
     units.discard("")
+    if len(units) > 1:
+        raise Ambiguous("several units")
     text = " ".join(_TEXT.sub(_unwrapped, text).split())
     return _apply(_AND_OR, _THOUSANDS.sub(_ungrouped, text))
 
@@ -547,7 +582,8 @@ def _unwrapped(match: re.Match[str]) -> str:
         r"[^\W\d_]{2}|[^\x20-\x7e]", words
     ):
         return f" {content} "
-    return rf"\text{{{content}}}"
+    parts = re.sub(r",?\s+and\s+|,\s+", r"}, \\text{", content)
+    return rf"\text{{{parts}}}"
 
 
 def _ungrouped(match: re.Match[str]) -> str:
@@ -586,13 +622,14 @@ _BELOW = ("<", r"\leq")
 _ORDER = (*_BELOW, ">", r"\geq")
 _LETTER = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{[^{}]*\})?'*"
 _NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\([^()]*\))?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
-    |[A-Z]{{2,5}}|\|[A-Z]{{2}}\||\[[A-Z]{{3,}}\]|\\overline\{{[A-Z]{{2}}\}}
+    |[A-Z]{{2,5}}|\|[A-Z]{{2}}\||\[[A-Z]{{3,}}\]|\\(?:overline|vec|hat)\{{[A-Za-z]{{1,2}}\}}
     |\\text\{{[^{{}}]*\}}(?:_\{{[^{{}}]*\}})?)"""
 _NAMED = re.compile(
     rf"{_NAME}(?:[:/]{_NAME})?|\\frac\{{{_NAME}\}}\{{{_NAME}\}}"
     r"|\([A-Za-z\\]+(?:,\ [A-Za-z\\]+)+\)",
     re.VERBOSE,
 )
+_CLAIM = re.compile(r"\(?[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$|.*[:/]|\\frac")
 _UNSURE = re.compile(
     r"""/(?:\d+(?!\d)|[A-Za-z]|\\[a-z]+(?![a-z])|\([^()]*\))(?:[\w(]|\\(?!cdot|end|\\|begin))
     | !! | [\d)]_ | \([^()]*= | \\frac\{d | \|.*\|.*\|
@@ -644,11 +681,10 @@ def read_value(tokens: Sequence[str]) -> tuple[Value, str]:
         return _union(found[last]), last
     if len(found) == 1:
         # `\text{Area}` and `AB` are what the problem asks for: they claim nothing.
-        claim = re.match(r"[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$", last)
-        return _several(found[last]), re.sub(
-            r"_\{\d+\}$", "", last
-        ) if claim else ""
-    if "" in found or any(len(values) > 1 for values in found.values()):
+        name = re.sub(r"_\{\d+\}$", "", last)
+        return _several(found[last]), name if _CLAIM.match(name) else ""
+    several = any(len(values) > 1 for values in found.values())
+    if "" in found or several or r"\or" in tokens:
         raise Ambiguous("several unknowns with several values")
     # The values of `x` and `y` are a pair.
     names = sorted(found)
@@ -693,6 +729,8 @@ def _item(tokens: list[str]) -> _Named:
                 (join(sides[0]), value) for value in _alternatives(sides[1])
             ]
     sides = _split(tokens, ("=",))
+    if re.fullmatch("[A-Z]{2,}", join(tokens)):
+        return [("", phrase(join(tokens)))]
     if len(sides) == 1:
         return [("", value) for value in _alternatives(tokens)]
     return _equation(sides)
@@ -702,25 +740,33 @@ def _equation(sides: list[list[str]]) -> _Named:
     """Return the value of an unknown, or that of a chain of equal constants."""
     whole = Formula("=".join(map(join, sides)), _kind("relation", sides))
     rest = list(sides)
-    name: list[str] = []
+    names = []
     while len(rest) > 1 and _is_named(rest[0]):
-        name = name or rest[0]
-        rest.pop(0)
-    if len(sides) == 2 and not name and _is_named(sides[1]):
-        name = rest.pop()
+        names.append(rest.pop(0))
+    if len(sides) == 2 and not names and _is_named(sides[1]):
+        names.append(rest.pop())
+    name = names[0] if names else []
+    if len(names) > 1 and max(map(len, names)) == 1:
+        name = ["=".join(sorted(map(join, names)))]
     if len(rest) > 1:
         points = [evaluate(side) for side in rest]
         apart = any(are_far(point, points[-1]) for point in points)
         return [("", whole)] if apart else [(join(name), _value(rest[-1]))]
-    unknown = name[0] if name[0] != "(" else "="
-    if unknown in rest[0] or _is_named(rest[0]):
+    letters = [join(letter) for letter in _split(name[1:-1], ",")]
+    if _is_named(rest[0]) or (len(letters) < 2 and names[0][0] in rest[0]):
         return [("", whole)]
     values = _alternatives(rest[0])
-    letters = _split(name[1:-1], ",")
-    match values:
-        case [Collection("()", items)] if len(items) == len(letters) > 1:
-            return list(zip(map(join, letters), items, strict=True))
-    return [(join(name), value) for value in values]
+    order = sorted(letters)
+    if order == letters:
+        return [(join(name), value) for value in values]
+    found: _Named = []
+    for value in values:
+        if not isinstance(value, Collection) or value.delimiters != "()":
+            raise Ambiguous("names in another order than values")
+        items = dict(zip(letters, value.items, strict=False))
+        ordered = Collection("()", tuple(items[letter] for letter in order))
+        found.append((f"({', '.join(order)})", ordered))
+    return found
 
 
 def _kind(kind: str, parts: Sequence[Sequence[str]]) -> str:
@@ -753,7 +799,7 @@ def _relation(tokens: list[str]) -> tuple[str, Value]:
 
 def _alternatives(tokens: list[str]) -> list[Value]:
     """Return the values of one item: a sign of plus or minus means two."""
-    if tokens.count(r"\pm") != 1:
+    if tokens.count(r"\pm") != 1 or tokens[0] == r"\{":
         return [_value(tokens)]
     text = " ".join(tokens)
     plus = _value(text.replace(r"\pm", "+").removeprefix("+ ").split(" "))
@@ -770,8 +816,8 @@ def _value(tokens: list[str]) -> Value:
         return _NAMED_VALUES[text]
     if text.startswith(r"\text{") and len(tokens) == 1:
         return phrase(text[6:-1])
-    if re.fullmatch("[A-Z]", text):
-        return Word(text)
+    if re.fullmatch(r"[A-Z]|\([A-Z]\)", text):
+        return Word(text.strip("()"))
     if tokens.count(":") == 1 and not re.search(r":\d\d$", text):
         tokens = ["/" if token == ":" else token for token in tokens]
     parts = _split(tokens, (r"\cup",))
@@ -794,6 +840,8 @@ def _value(tokens: list[str]) -> Value:
 
 def phrase(text: str) -> Value:
     """Return words without case and punctuation, or the number that they spell."""
+    if re.fullmatch("[A-Z]", text):
+        return Word(text)
     kept = re.sub(
         r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text
     )
