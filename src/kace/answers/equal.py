@@ -56,7 +56,12 @@ _INDEX = r"_\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 _SYMBOL = re.compile(
     rf"""\\(?:log|sum|prod|int|lim|max|min|text)(?![A-Za-z])
     | (\\[A-Za-z]+|[A-Za-z]){_INDEX} | \\(?:begin|end)\{{\w+\}} | \\[A-Za-z]+
-    | ([A-Z]) | (\d+)\.(\d+)""",
+    | ([A-Z]) | (\d+)\.(\d+) | (\d+)(\\frac\{{\d+\}}\{{\d+\}})""",
+    re.VERBOSE,
+)
+_PRODUCT = re.compile(
+    r"""(?:\d|!|\)|\\rfloor|\\rceil|\\(?:frac|binom)\{[^{}]*\}\{[^{}]*\})
+    (?=\(|\\(?:frac|binom|lfloor|lceil|gcd|max|min)(?![a-z]))""",
     re.VERBOSE,
 )
 
@@ -156,13 +161,17 @@ def too_large(latex: str) -> bool:
 def algebra_latex(value: Value) -> str:
     """Return a value for algebra, whose grammar has no capital letters and rounds.
 
-    Capital and indexed letters get an index of their own, decimals become fractions.
+    Capital and indexed letters get an index of their own, decimals become fractions,
+    mixed numbers sums, and products of numbers have a sign: `2(3)` would be `2+3`.
     """
-    return _SYMBOL.sub(_unambiguous, str(value))
+    latex = _SYMBOL.sub(_unambiguous, str(value))
+    return _PRODUCT.sub(r"\g<0>\\cdot ", latex)
 
 
 def _unambiguous(match: re.Match[str]) -> str:
-    letter, index, capital, whole, places = match.groups()
+    letter, index, capital, whole, places, integer, fraction = match.groups()
+    if fraction:
+        return f"({integer}+{fraction})"
     if whole:
         return rf"(\frac{{{whole}{places}}}{{1{'0' * len(places)}}})"
     if not letter and not capital:

@@ -157,17 +157,28 @@ def _power(base: Point, exponent: Point) -> Point:
     """Return a power, which is exact for a whole exponent and for a square root of a square."""
     if isinstance(exponent, complex) or isinstance(base, complex):
         return complex(base) ** complex(exponent)
-    if exponent.denominator > 1:
-        above, below = base.numerator, base.denominator
-        roots = Fraction(math.isqrt(abs(above)), math.isqrt(below))
-        if exponent.denominator > 2 or roots**2 != base:
+    degree = exponent.denominator
+    if degree > 1:
+        root = Fraction(
+            _root(base.numerator, degree), _root(base.denominator, degree)
+        )
+        if root**degree != base:
             return complex(base) ** complex(exponent)
-        base = roots
-        exponent = exponent * 2
+        base = root
+        exponent = exponent * degree
+    if exponent <= 0 and not base:
+        raise ZeroDivisionError("0^0")
     size = max(abs(base.numerator), base.denominator).bit_length()
-    if size * abs(exponent) > MAX_BITS or (exponent <= 0 and not base):
-        raise NoExactValue("too high a power, or 0^0")
+    if size * abs(exponent) > MAX_BITS:
+        raise NoExactValue("too high a power")
     return base ** int(exponent)
+
+
+def _root(number: int, degree: int) -> int:
+    """Return the whole number that is nearest to a root."""
+    if degree == 2:
+        return math.isqrt(abs(number))
+    return round(abs(number) ** (1 / degree))
 
 
 class _Arithmetic:
@@ -242,7 +253,11 @@ class _Arithmetic:
             if self.skip("["):
                 degree = literal(self.take())
                 self.take("]")
-            return _power(self.group(), 1 / degree)
+            radicand = self.group()
+            odd = degree.numerator % 2 and isinstance(radicand, Fraction)
+            if odd and radicand.real < 0:  # the real root, as it is written
+                return -_power(-radicand, 1 / degree)
+            return _power(radicand, 1 / degree)
         if token[0].isdigit():
             return literal(token)
         if self.peek() == "(" and token[0] in _FUNCTIONS:
@@ -263,7 +278,7 @@ def literal(token: str) -> Fraction:
     r"""Return the value of a number as written: `1.5`, `2E3`, `0.\overline{3}`, `3\frac{1}{2}`."""
     written = re.fullmatch(
         r"(\d+(?:\.(\d*))?)"
-        r"(?:\\overline\{(\d+)\}|\\frac\{(\d+)\}\{(\d+)\}|_\{(\d\d?)\})?",
+        r"(?:\\overline\{(\d+)\}|\\frac\{(\d+)\}\{(\d+)\}|_\{([1-9]\d?)\})?",
         token,
     )
     if not written or len(token) > MAX_DIGITS:
@@ -274,6 +289,8 @@ def literal(token: str) -> Fraction:
         except ValueError:
             raise Ambiguous("a digit that the base does not have") from None
     value = Fraction(written[1])
+    if written[3] and written[2] is None:
+        raise Ambiguous("repeated digits before the point")
     if written[3]:
         nines = 10 ** len(written[3]) - 1
         value += Fraction(int(written[3]), nines * 10 ** len(written[2] or ""))

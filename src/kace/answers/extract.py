@@ -108,7 +108,7 @@ _SYNONYMS = {
     r"\overline": "bar",
     r"\\": "cr",
     r"\or": "lor vee",
-    "|": "vert lvert rvert mid",
+    "|": "vert lvert rvert",
     "<": "lt",
     ">": "gt",
     "/": "div",
@@ -207,7 +207,8 @@ _MARKUP = (
     (r",\\!\s*(?=\d{3})", "{,}"),
     (r"\\!", ""),
     (r"\\%", "%"),
-    (r"(?<=\d)\{,\}(?=\d{3})", ""),
+    (r"(?<![\d}])(0\d*)\{,\}", r"\1,"),
+    (r"(?<!\d{4})(?<=\d)\{,\}(?=\d{3}(?!\d))", ""),
     (r"(?:(?<!\\)\\[,;: ]|[~\s])+", " "),
     (r"\\not\s*=", r"\\neq "),
     (r"\.{3,}", r"\\ldots "),
@@ -220,9 +221,11 @@ _MARKUP = (
     (r"(?<=\d)\s*x\s*(?=10\s*\^)", r"\\cdot "),
     (r"(?<=[)\]])\s*U\s*(?=[(\[])", r"\\cup "),
     (r"\\text\{\s*(\\\$)\s*\}", r"\1"),
+    (r"(?<=\d)\\text\{\s*-\s*\}", r"\\text{to}"),
+    (r"\\(?:text)?color\s*\{\w+\}", ""),
     (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}",
      r"\\text{\1/\2}"),
-    (r"^\\\{\s*[a-z]\s*(?:\||:)([^|:]*[<>][^|:]*|[^|:]*\\[lgn]eq[^|:]*)\\\}$", r"\1"),
+    (r"^\\\{\s*[a-z]\s*(?:\\in\s*\\mathbb\{R\})?\s*(?:\||:|\\mid )([^|:]*[<>][^|:]*|[^|:]*\\[lgn]eq[^|:]*)\\\}$", r"\1"),
     (r'^"([^"]*)"$', r"\1"),
     (r'(?<=\d)"', "''"),
     (r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2"),
@@ -253,7 +256,10 @@ _MARKUP = (
 )  # fmt: skip
 _END = r"""(?=\s*(?:$|[,;=<>)\]|]|\\[}]|\\(?:leq|geq|cup|or|text\{\s*(?:and|or))\b
     |(?:and|or)\b))"""
-_UNIT_WORD = rf"(?:{'|'.join(UNIT_NAMES)})"
+_UNIT_WORD = "|".join(
+    f"(?-i:{name})" if len(name) == 1 else name for name in UNIT_NAMES
+)
+_UNIT_WORD = f"(?:{_UNIT_WORD})"
 _UNIT_PHRASE = rf"""(?:(?:sq(?:uare)?|cu(?:bic)?)\.?\ )?{_UNIT_WORD}
     (?:(?:\ per\ |[ /.]|\ ?\^\ ?\{{?[23]\}}?|\ squared)(?:{_UNIT_WORD})?)*"""
 _UNIT = re.compile(
@@ -265,7 +271,7 @@ _UNIT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CURRENCY = re.compile(
-    r"(?<![\d\w}])(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.(])"
+    r"(?<!\w)(?<!\d-)(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.(])"
 )
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _WORDS = (
@@ -309,7 +315,7 @@ _PROTECT = (
     (r"\\\}", "\4"),
     (r"(?<![\d.])\.(?=\d|\\overline)", "0."),
     (r"(\.\d*\\overline)\s*(\d)", r"\1{\2}"),
-    (r"(?<=\d)\.(?![\d\\])", ""),
+    (r"(?<=\d)\.(?![\d\\.])", ""),
     (r"(\d+\.\d+)[eE]([+-]?\d{1,3})(?![\d.])", r"(\1\\cdot10^{\2})"),
     (r"(?<![\w.])(\d+)(?:E([+-]?\d{1,3})|e(\d{1,3})|e([+-]0\d{0,2}))(?!\w)",
      r"(\1\\cdot10^{\2\3\4})"),
@@ -334,7 +340,7 @@ _ARGUMENTS = (
     ("(?<![}\2a-zA-Z\\]^_\\d])\\{([^{}+<>=,-]*)\\}(?!\\s*\\d)", r"\1"),
 )  # fmt: skip
 _SEVERAL_READINGS = re.compile(
-    "[{}] | \\d\\s+\\d | (?<![A-Za-z\\\\])[A-Za-z]+\\s*\\d"
+    "[{}] | !\\s*\\d+(?![\\d!]) | \\d\\s+\\d | (?<![A-Za-z\\\\])[A-Za-z]+\\s*\\d"
     " | (?<![A-Za-z\\\\\1])[a-z]{4} | \\^\1[^\1\2]*\2\\s*\\^ | \\^\1\\([^()]*\\)\2"
     " | \\d\\\\frac\1\\d+\2\1\\d+\2\\s*\\^ | (?:frac|sqrt|binom|line)(?:\1[^\1\2]*\2)+\\s*\\d"
     " | ^\\d{4}-\\d\\d?-\\d\\d?$ | ^\\d\\d?-\\d\\d?-\\d{4}$"
@@ -620,10 +626,11 @@ _OPENING = ("(", "[", r"\{", "{", r"\begin{pmatrix}", r"\begin{vmatrix}")
 _CLOSING = (")", "]", r"\}", "}", r"\end{pmatrix}", r"\end{vmatrix}")
 _BELOW = ("<", r"\leq")
 _ORDER = (*_BELOW, ">", r"\geq")
-_LETTER = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{[^{}]*\})?'*"
-_NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\([^()]*\))?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
+_LETTER = "|".join(map(re.escape, GREEK))
+_LETTER = rf"(?:[A-Za-z]|{_LETTER}|\\ell|\\[A-Z][a-z]+)(?:_\{{[^{{}}]*\}})?'*"
+_NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\([^()]*\)|\[[A-Z]\])?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
     |[A-Z]{{2,5}}|\|[A-Z]{{2}}\||\[[A-Z]{{3,}}\]|\\(?:overline|vec|hat)\{{[A-Za-z]{{1,2}}\}}
-    |\\text\{{[^{{}}]*\}}(?:_\{{[^{{}}]*\}})?)"""
+    |\\text\{{[^{{}}]*\}}(?:_\{{[^{{}}]*\}}|\([^()]*\))?)"""
 _NAMED = re.compile(
     rf"{_NAME}(?:[:/]{_NAME})?|\\frac\{{{_NAME}\}}\{{{_NAME}\}}"
     r"|\([A-Za-z\\]+(?:,\ [A-Za-z\\]+)+\)",
@@ -632,10 +639,10 @@ _NAMED = re.compile(
 _CLAIM = re.compile(r"\(?[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$|.*[:/]|\\frac")
 _UNSURE = re.compile(
     r"""/(?:\d+(?!\d)|[A-Za-z]|\\[a-z]+(?![a-z])|\([^()]*\))(?:[\w(]|\\(?!cdot|end|\\|begin))
-    | !! | [\d)]_ | \([^()]*= | \\frac\{d | \|.*\|.*\|
+    | \d\|[^|]*\|\d | !! | [\d)]_ | (?<!_\{[a-z])= | \\frac\{d | \|.*\|.*\|
     | \\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z])(?=$|[)}+,-])
     | (?<![\\A-Za-z])[fghA-Z](?:_\{[^{}]*\})?\(
-    | \\(?!pi|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
+    | \\(?!pi|cdot|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
     | ^(?!.*\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])).*\\circ
     | ^(?!.*\\(?:sum|prod|int|lim)(?![a-z])).*\\infty
     """,
@@ -724,7 +731,7 @@ def _item(tokens: list[str]) -> _Named:
         return [_relation(tokens)]
     for sign in (r"\in", r"\equiv"):
         sides = _split(tokens, (sign,))
-        if len(sides) == 2 and _is_named(sides[0]):
+        if len(sides) == 2 and _is_named(sides[0]) and "=" not in sides[1]:
             return [
                 (join(sides[0]), value) for value in _alternatives(sides[1])
             ]
@@ -752,21 +759,10 @@ def _equation(sides: list[list[str]]) -> _Named:
         points = [evaluate(side) for side in rest]
         apart = any(are_far(point, points[-1]) for point in points)
         return [("", whole)] if apart else [(join(name), _value(rest[-1]))]
-    letters = [join(letter) for letter in _split(name[1:-1], ",")]
-    if _is_named(rest[0]) or (len(letters) < 2 and names[0][0] in rest[0]):
+    recursive = name[0] != "(" and names[0][0] in rest[0]
+    if recursive or _is_named(rest[0]):
         return [("", whole)]
-    values = _alternatives(rest[0])
-    order = sorted(letters)
-    if order == letters:
-        return [(join(name), value) for value in values]
-    found: _Named = []
-    for value in values:
-        if not isinstance(value, Collection) or value.delimiters != "()":
-            raise Ambiguous("names in another order than values")
-        items = dict(zip(letters, value.items, strict=False))
-        ordered = Collection("()", tuple(items[letter] for letter in order))
-        found.append((f"({', '.join(order)})", ordered))
-    return found
+    return [(join(name), value) for value in _alternatives(rest[0])]
 
 
 def _kind(kind: str, parts: Sequence[Sequence[str]]) -> str:
@@ -831,6 +827,8 @@ def _value(tokens: list[str]) -> Value:
         point = evaluate(tokens)
     except Ambiguous:
         raise
+    except ZeroDivisionError:
+        return Formula(text)
     except ArithmeticError:
         pass
     if isinstance(point, Fraction):

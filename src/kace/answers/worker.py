@@ -74,20 +74,11 @@ def _answer(equal: Any, left: str, right: str) -> dict[str, object]:
 
 def _comparison() -> Any:
     """Import the heavy libraries once and return the one-directional comparison."""
-    from latex2sympy2_extended import NormalizationConfig  # type: ignore[import-untyped]
-    from math_verify import LatexExtractionConfig, parse, verify
+    from latex2sympy2_extended.latex2sympy2 import (  # type: ignore[import-untyped]
+        latex2sympy,
+    )
+    from math_verify import verify
     from sympy import Rational  # type: ignore[import-untyped]
-
-    notation = NormalizationConfig(
-        basic_latex=True,
-        units=False,
-        malformed_operators=False,
-        nits=True,
-        boxed="last",
-    )
-    latex = LatexExtractionConfig(
-        boxed_match_priority=0, normalization_config=notation
-    )
 
     @lru_cache(maxsize=256)
     def read(text: str) -> Any:
@@ -98,14 +89,11 @@ def _comparison() -> Any:
         text = re.sub(
             r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text
         )
-        found = parse(
-            rf"\boxed{{{text}}}",
-            extraction_config=[latex],
-            parsing_timeout=None,
-            fallback_mode="no_fallback",
-            extraction_mode="first_match",
-        )
-        return _with_symbols(found[0]) if found else None
+        try:
+            value = latex2sympy(text, normalization_config=None)
+        except Exception:
+            return None
+        return _with_symbols(value)
 
     def equal(gold: str, target: str) -> bool:
         left = read(gold)
