@@ -159,8 +159,10 @@ def _power(base: Point, exponent: Point) -> Point:
         return complex(base) ** complex(exponent)
     degree = exponent.denominator
     if degree > 1:
+        above, below = base.as_integer_ratio()
         root = Fraction(
-            _root(base.numerator, degree), _root(base.denominator, degree)
+            round(math.pow(abs(above), 1 / degree)),
+            round(math.pow(below, 1 / degree)),
         )
         if root**degree != base:
             return complex(base) ** complex(exponent)
@@ -172,13 +174,6 @@ def _power(base: Point, exponent: Point) -> Point:
     if size * abs(exponent) > MAX_BITS:
         raise NoExactValue("too high a power")
     return base ** int(exponent)
-
-
-def _root(number: int, degree: int) -> int:
-    """Return the whole number that is nearest to a root."""
-    if degree == 2:
-        return math.isqrt(abs(number))
-    return round(abs(number) ** (1 / degree))
 
 
 class _Arithmetic:

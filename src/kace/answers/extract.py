@@ -52,46 +52,68 @@ for _n, _word in enumerate(_TENS.split(), 2):
     for _one, _digit in enumerate(["", *_SMALL.split()[1:10]]):
         NUMBER_WORDS[_word + _digit] = 10 * _n + _one
 
-SYMBOLS = {
-    "×": r"\cdot ",
-    "·": r"\cdot ",
-    "⋅": r"\cdot ",
-    "∙": r"\cdot ",
-    "∗": r"\cdot ",
-    "÷": "/",
-    "∕": "/",
-    "\u2044": "/",
-    "√": r"\sqrt ",
-    "∛": r"\sqrt[3]",
-    "∜": r"\sqrt[4]",
-    "‰": r"\cdot10^{-3}",
-    "∠": r"\angle ",
-    "º": r"^{\circ}",
-    "˚": r"^{\circ}",
-    "∞": r"\infty ",
-    "°": r"^{\circ}",
-    "±": r"\pm ",
-    "≤": r"\leq ",
-    "≥": r"\geq ",
-    "≠": r"\neq ",
-    "≈": r"\approx ",
-    "∪": r"\cup ",
-    "∩": r"\cap ",
-    "∈": r"\in ",
-    "∅": r"\emptyset ",
-    "≡": r"\equiv ",
-    "⇒": r"\Rightarrow ",
-    "′": "'",
-    "％": "%",
-    "٪": "%",
-    "٫": ".",
-    "٬": "{,}",
-    "…": r"\ldots ",
-    "∶": ":",
-} | dict.fromkeys("−–—‒‐‑﹣", "-")
-_LETTER_NAME = re.compile(
-    "GREEK (?:SMALL|(CAPITAL)) LETTER ([A-Z]+)|DOUBLE-STRUCK CAPITAL ([A-Z])"
-)
+
+def _rules(table: str, **parts: str) -> list[tuple[str, str]]:
+    """Return the patterns and replacements of a table, one a line.
+
+    `␣` is a space, `⟦⟧` are the braces of arguments, `⟪⟫` those of sets; `@NAME` is
+    one of the parts.
+    """
+    for name, part in parts.items():
+        table = table.replace(f"@{name}", part)
+    rules = []
+    for line in table.strip().translate(_MARKS).splitlines():
+        pattern, _, replacement = line.partition("  ->")
+        rules.append((pattern, replacement.strip(" ").replace("\0", " ")))
+    return rules
+
+
+# Braces of arguments are written as \1 and \2, so that what keeps braces has no argument.
+_MARKS = str.maketrans("␣⟦⟧⟪⟫", "\0\1\2\3\4")
+SYMBOLS = dict.fromkeys("−–—‒‐‑﹣", "-")
+SYMBOLS |= _rules(r"""
+×  ->  \cdot␣
+·  ->  \cdot␣
+⋅  ->  \cdot␣
+∙  ->  \cdot␣
+∗  ->  \cdot␣
+÷  ->  /
+∕  ->  /
+⁄  ->  /
+√  ->  \sqrt␣
+∛  ->  \sqrt[3]
+∜  ->  \sqrt[4]
+‰  ->  \cdot10^{-3}
+∠  ->  \angle␣
+º  ->  ^{\circ}
+˚  ->  ^{\circ}
+∞  ->  \infty␣
+°  ->  ^{\circ}
+±  ->  \pm␣
+≤  ->  \leq␣
+≥  ->  \geq␣
+≠  ->  \neq␣
+≈  ->  \approx␣
+∪  ->  \cup␣
+∩  ->  \cap␣
+∈  ->  \in␣
+∅  ->  \emptyset␣
+ℝ  ->  \mathbb{R}
+ℤ  ->  \mathbb{Z}
+ℕ  ->  \mathbb{N}
+ℚ  ->  \mathbb{Q}
+ℂ  ->  \mathbb{C}
+≡  ->  \equiv␣
+⇒  ->  \Rightarrow␣
+′  ->  '
+％  ->  %
+٪  ->  %
+٫  ->  .
+٬  ->  {,}
+…  ->  \ldots␣
+∶  ->  :
+""")
+_GREEK_LETTER = re.compile("GREEK (?:SMALL|(CAPITAL)) LETTER ([A-Z]+)")
 
 _SYNONYMS = {
     r"\frac": "dfrac tfrac cfrac",
@@ -168,92 +190,79 @@ UNIT_NAMES = {
     for name in names.split()
     if not name.endswith("_")
 }
-_CURRENCIES = {
-    r"\$": "dollar",
-    "£": "lb",
-    "€": "euro",
-    "¥": "yen",
-    "₹": "rupee",
-    "¢": "cent",
-    r"\pounds": "lb",
-    r"\euro": "euro",
-    "per": "/",
-    "°": "deg",
-}
-_MAGNITUDES = {
-    "dozen": "12",
-    "hundred": "100",
-    "thousand": "10^{3}",
-    "million": "10^{6}",
-    "billion": "10^{9}",
-    "trillion": "10^{12}",
-}
+_CURRENCIES = dict(_rules(r"""
+\$  ->  dollar
+£  ->  lb
+€  ->  euro
+¥  ->  yen
+₹  ->  rupee
+¢  ->  cent
+\pounds  ->  lb
+\euro  ->  euro
+per  ->  /
+°  ->  deg
+"""))  # fmt: skip
+_SIZES = "dozen|hundred|thousand|million|billion|trillion"
 
 _MATRIX = r"\\begin\{pmatrix\}((?:(?!\\begin).)*?)\\end\{pmatrix\}"
-_MARKUP = (
-    (r"\\operatorname\*?\s*\{([a-zA-Z]+)\}", r"\\\1 "),
-    (r"\\text\s*\{", r"\\text{"),
-    (r"(?<=\s)!=", r"\\neq "),
-    (r"<=>|<->", r"\\iff "),
-    (r"=>|->", r"\\Rightarrow "),
-    ("<=", r"\\leq "),
-    (">=", r"\\geq "),
-    (r"(?<![\\A-Za-z])(sqrt|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|ln|log|exp|pi)"
-     r"(?![A-Za-z])", r"\\\1 "),
-    (r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),
-    (r"(?<![\\A-Za-z])(max|min|gcd)(?=\()", r"\\\1 "),
-    (r"\*\*", "^"),
-    (r"\*", r"\\cdot "),
-    (r",\\!\s*(?=\d{3})", "{,}"),
-    (r"\\!", ""),
-    (r"\\%", "%"),
-    (r"(?<![\d}])(0\d*)\{,\}", r"\1,"),
-    (r"(?<!\d{4})(?<=\d)\{,\}(?=\d{3}(?!\d))", ""),
-    (r"(?:(?<!\\)\\[,;: ]|[~\s])+", " "),
-    (r"\\not\s*=", r"\\neq "),
-    (r"\.{3,}", r"\\ldots "),
-    (r"(?<!\\)\$", " "),
-    (r"(?<!\\)\\[()\[\]]", ""),
-    (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z])|\{?\s*\\text\{\s*o\s*\}\}?)"
-     r"|\\degrees?(?![A-Za-z])", "°"),
-    (r"°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF]\b)", "°"),
-    (r"(?<=\d)\s+(?=\\frac(?![a-z]))", ""),
-    (r"(?<=\d)\s*x\s*(?=10\s*\^)", r"\\cdot "),
-    (r"(?<=[)\]])\s*U\s*(?=[(\[])", r"\\cup "),
-    (r"\\text\{\s*(\\\$)\s*\}", r"\1"),
-    (r"(?<=\d)\\text\{\s*-\s*\}", r"\\text{to}"),
-    (r"\\(?:text)?color\s*\{\w+\}", ""),
-    (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}",
-     r"\\text{\1/\2}"),
-    (r"^\\\{\s*[a-z]\s*(?:\\in\s*\\mathbb\{R\})?\s*(?:\||:|\\mid )([^|:]*[<>][^|:]*|[^|:]*\\[lgn]eq[^|:]*)\\\}$", r"\1"),
-    (r'^"([^"]*)"$', r"\1"),
-    (r'(?<=\d)"', "''"),
-    (r"\^\s*(?:\{\s*('+)\s*\}|('+))", r"\1\2"),
-    (r"(\\text\{[^{}]*)\}\s*/\s*\\text\{", r"\1/"),
-    (r"\\text\{([^{}]*)\b(and|or)\s*\}", r"\\text{\1}\\text{\2}"),
-    (r"\(([0-9A-Z]+)\)\s*_", r"\1_"),
-    (r"\\begin\{(?:array\}\s*\{[^{}]*|(?:[bBp]|small)?matrix)\}", r"\\begin{pmatrix}"),
-    (r"\\end\{(?:array|(?:[bBp]|small)?matrix)\}", r"\\end{pmatrix}"),
-    (rf"([(\[|]|\\det)\s*\{{\s*({_MATRIX})\s*\}}", r"\1\2"),
-    (rf"[(\[]\s*({_MATRIX})\s*[)\]]", r"\1"),
-    (rf"[(\[]\s*({_MATRIX})\s*[)\]]", r"\1"),
-    (rf"(?:\|\s*{_MATRIX}\s*\||\\det\s*{_MATRIX})",
-     r"\\begin{vmatrix}\1\2\\end{vmatrix}"),
-    (r"\\\\\s*(?=\\end\{)", ""),
-    (r"\\begin\{(cases|aligned)\}([^&]*)\\end\{\1\}", r"\2"),
-    (r"\{([^{}]*)\\choose(?![a-z])([^{}]*)\}", r"\\binom{\1}{\2}"),
-    (r"\{([^{}]*)\\over(?![a-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
-    (r"([A-Za-z])\s*\^(\{[^{}]*\}|\w)\s*_(\{[^{}]*\}|\w)", r"\1_\3^\2"),
-    (r"\\lg(?![a-z])", r"\\log_{10}"),
-    (r"\\dot\s*\{?(\d)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?", r"\\overline{\1\2\3}"),
-    (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
-    (r"(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$", r"\1\\overline{\2}"),
-    (r"^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[aA]\.?[mM]\.?\s*\}*$",
-     r"\1\\text{am}"),
-    (r"^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[pP]\.?[mM]\.?\s*\}*$",
-     r"\1\\text{pm}"),
-    (r"^(?:\\approx(?![a-z])|=|\s)+|[\s.,\\]+$", ""),
-)  # fmt: skip
+_MARKUP = _rules(r"""
+\\operatorname\*?\s*\{([a-zA-Z]+)\}  ->  \\\1␣
+\\text\s*\{  ->  \\text{
+(?<=\s)!=  ->  \\neq␣
+<=>|<->  ->  \\iff␣
+=>|->  ->  \\Rightarrow␣
+<=  ->  \\leq␣
+>=  ->  \\geq␣
+(?<![\\A-Za-z])(sqrt|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|ln|log|exp|pi)(?![A-Za-z])  ->  \\\1␣
+(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])  ->  \\infty␣
+(?<![\\A-Za-z])(max|min|gcd)(?=\()  ->  \\\1␣
+\*\*  ->  ^
+\*  ->  \\cdot␣
+,\\!\s*(?=\d{3})  ->  {,}
+\\!  ->
+\\%  ->  %
+(?<![\d}])(0\d*)\{,\}  ->  \1,
+(?<!\d{4})(?<=\d)\{,\}(?=\d{3}(?!\d))  ->
+(?:(?<!\\)\\[,;: ]|[~\s])+  ->  ␣
+\\not\s*=  ->  \\neq␣
+\.{3,}  ->  \\ldots␣
+(?<!\\)\$  ->  ␣
+(?<!\\)\\[()\[\]]  ->
+\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z])|\{?\s*\\text\{\s*o\s*\}\}?)|\\degrees?(?![A-Za-z])  ->  °
+°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF]\b)  ->  °
+(?<=\d)\s+(?=\\frac(?![a-z]))  ->
+(?<=\d)\s*x\s*(?=10\s*\^)  ->  \\cdot␣
+(?<=[)\]])\s*U\s*(?=[(\[])  ->  \\cup␣
+\\text\{\s*(\\\$)\s*\}  ->  \1
+(?<=\d)\\text\{\s*-\s*\}  ->  \\text{to}
+\\(?:text)?color\s*\{\w+\}  ->
+\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}  ->  \\text{\1/\2}
+^\\\{\s*[a-z]\s*(?:\\in\s*\\mathbb\{R\})?\s*(?:\||:|\\mid )([^|:]*[<>][^|:]*|[^|:]*\\[lgn]eq[^|:]*)\\\}$  ->  \1
+^"([^"]*)"$  ->  \1
+(?<=\d)"  ->  ''
+\^\s*(?:\{\s*('+)\s*\}|('+))  ->  \1\2
+(\\text\{[^{}]*)\}\s*/\s*\\text\{  ->  \1/
+\\text\{([^{}]*)\b(and|or)\s*\}  ->  \\text{\1}\\text{\2}
+\(([0-9A-Z]+)\)\s*_  ->  \1_
+\\begin\{(?:array\}\s*\{[^{}]*|(?:[bBp]|small)?matrix)\}  ->  \\begin{pmatrix}
+\\end\{(?:array|(?:[bBp]|small)?matrix)\}  ->  \\end{pmatrix}
+([(\[|]|\\det)\s*\{\s*(@MATRIX)\s*\}  ->  \1\2
+[(\[]\s*(@MATRIX)\s*[)\]]  ->  \1
+[(\[]\s*(@MATRIX)\s*[)\]]  ->  \1
+(?:\|\s*@MATRIX\s*\||\\det\s*@MATRIX)  ->  \\begin{vmatrix}\1\2\\end{vmatrix}
+\\\\\s*(?=\\end\{)  ->
+\\begin\{(cases|aligned)\}([^&]*)\\end\{\1\}  ->  \2
+\{([^{}]*)\\choose(?![a-z])([^{}]*)\}  ->  \\binom{\1}{\2}
+\{([^{}]*)\\over(?![a-z])([^{}]*)\}  ->  \\frac{\1}{\2}
+([A-Za-z])\s*\^(\{[^{}]*\}|\w)\s*_(\{[^{}]*\}|\w)  ->  \1_\3^\2
+\\lg(?![a-z])  ->  \\log_{10}
+\\dot\s*\{?(\d)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?  ->  \\overline{\1\2\3}
+(\.\d*)\((\d+)\)  ->  \1\\overline{\2}
+(\.\d{0,20}?)(\d{1,9}?)\2\2+\s*\\ldots\s*$  ->  \1\\overline{\2}
+^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[aA]\.?[mM]\.?\s*\}*$  ->  \1\\text{am}
+^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[pP]\.?[mM]\.?\s*\}*$  ->  \1\\text{pm}
+^(?:\\approx(?![a-z])|=|\s)+|[\s.,\\]+$  ->
+""", MATRIX=_MATRIX)  # fmt: skip
 _END = r"""(?=\s*(?:$|[,;=<>)\]|]|\\[}]|\\(?:leq|geq|cup|or|text\{\s*(?:and|or))\b
     |(?:and|or)\b))"""
 _UNIT_WORD = "|".join(
@@ -274,26 +283,28 @@ _CURRENCY = re.compile(
     r"(?<!\w)(?<!\d-)(\\\$|[£€¥₹]|\\pounds\b|\\euro\b)\s*(?=[-\d.(])"
 )
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
-_WORDS = (
-    (rf"\\text\{{\s*({'|'.join(_MAGNITUDES)})s? +([^{{}}]+)\}}", r"\\text{\1}\\text{\2}"),
-    (r"\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?([A-Za-z][A-Za-z./ ^\d]*)\}", r"\1\\text{ \2}"),
-    (r"(?:\\text\{\s*)?\b(?:percent(?!age)|per cent|pct)\b\.?(?:\s*\})?", "%"),
-    (r"(?<=[0-9A-Z])\s*(?:\\text\{\s*)?base[\s}-]*(\d+|[a-z]+)(?:\s*\})?$", r"_{\1}"),
-    (r"\(?\\text\{[\s(]*mod(?:ulo)?\s+(\w+)[\s)]*\}\)?", r"\\pmod{\1}"),
-    (r"\(?\s*(?:\\pmod|\\text\{[\s(]*mod(?:ulo)?\s*\}|\(mod\b)\s*(\w+)\s*\)?", r"\\pmod{\1}"),
-    (r"\s*\(\s*(\\pmod\{\w+\})\s*\)", r"\1"),
-    (r"(^|,)\s*([A-Za-z]{4,})\s*=", r"\1\\text{\2}="),
-    (r"(?<=\d) ?(?:\^ ?)?(?:\{ ?)?(?:\\text\{ ?)?(st|nd|rd|th)(?![A-Za-z])[ }]*", r"\\text{\1}"),
-)  # fmt: skip
-_AND_OR = (
-    (r",?\s*\\text\{\s*,?\s*and\s*\}|,?\s+and\s+|\\text\{\s*,\s*\}|;", ", "),
-    (r",?\s*\\text\{\s*,?\s*or\s*\}|,?\s+or\s+", r"\\or "),
-    (r"(?<![\d.,/])(\d+) (\d{1,2})/(\d+)(?![\d.])", r"\1\\frac{\2}{\3}"),
-)
-_SIZES = tuple(
-    (rf"(?<=[\d}}])\s*(\\text\{{)?\s*{name}s?\b(?(1)\s*\}})", rf"\\cdot {size}")
-    for name, size in _MAGNITUDES.items()
-)
+_WORDS = _rules(r"""
+\\text\{\s*(@SIZES)s? +([^{}]+)\}  ->  \\text{\1}\\text{\2}
+\\text\{\s*([-+]?(?:\d[\d.,:/ ]*)?\d) ?([A-Za-z][A-Za-z./ ^\d]*)\}  ->  \1\\text{␣\2}
+(?:\\text\{\s*)?\b(?:percent(?!age)|per cent|pct)\b\.?(?:\s*\})?  ->  %
+(?<=[0-9A-Z])\s*(?:\\text\{\s*)?base[\s}-]*(\d+|[a-z]+)(?:\s*\})?$  ->  _{\1}
+\(?\\text\{[\s(]*mod(?:ulo)?\s+(\w+)[\s)]*\}\)?  ->  \\pmod{\1}
+\(?\s*(?:\\pmod|\\text\{[\s(]*mod(?:ulo)?\s*\}|\(mod\b)\s*(\w+)\s*\)?  ->  \\pmod{\1}
+\s*\(\s*(\\pmod\{\w+\})\s*\)  ->  \1
+(^|,)\s*([A-Za-z]{4,})\s*=  ->  \1\\text{\2}=
+(?<=\d) ?(?:\^ ?)?(?:\{ ?)?(?:\\text\{ ?)?(st|nd|rd|th)(?![A-Za-z])[ }]*  ->  \\text{\1}
+@BEHINDdozens?\b(?(1)\s*\})  ->  \\cdot␣12
+@BEHINDhundreds?\b(?(1)\s*\})  ->  \\cdot␣100
+@BEHINDthousands?\b(?(1)\s*\})  ->  \\cdot␣10^{3}
+@BEHINDmillions?\b(?(1)\s*\})  ->  \\cdot␣10^{6}
+@BEHINDbillions?\b(?(1)\s*\})  ->  \\cdot␣10^{9}
+@BEHINDtrillions?\b(?(1)\s*\})  ->  \\cdot␣10^{12}
+""", SIZES=_SIZES, BEHIND=r"(?<=[\d}])\s*(\\text\{)?\s*")  # fmt: skip
+_AND_OR = _rules(r"""
+,?\s*\\text\{\s*,?\s*and\s*\}|,?\s+and\s+|\\text\{\s*,\s*\}|;  ->  ,␣
+,?\s*\\text\{\s*,?\s*or\s*\}|,?\s+or\s+  ->  \\or␣
+(?<![\d.,/])(\d+) (\d{1,2})/(\d+)(?![\d.])  ->  \1\\frac{\2}{\3}
+""")  # fmt: skip
 _THOUSANDS = re.compile(
     r"\([^()]*\)|\[[^\[\]]*\]|\\\{.*?\\\}"
     r"|(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"
@@ -308,37 +319,34 @@ _PHRASE = re.compile(
 _CHOICE = re.compile(
     r"\{?\(([A-Z]|[ivx]{2,4})\)\}?\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])[.)]"
 )
-# Braces of arguments are written as \1 and \2, so that what keeps braces has no argument.
-_PROTECT = (
-    (r"\\(text|begin|end)\{([^{}]*)\}", "\\\\\\1\1\\2\2"),
-    (r"\\\{", "\3"),
-    (r"\\\}", "\4"),
-    (r"(?<![\d.])\.(?=\d|\\overline)", "0."),
-    (r"(\.\d*\\overline)\s*(\d)", r"\1{\2}"),
-    (r"(?<=\d)\.(?![\d\\.])", ""),
-    (r"(\d+\.\d+)[eE]([+-]?\d{1,3})(?![\d.])", r"(\1\\cdot10^{\2})"),
-    (r"(?<![\w.])(\d+)(?:E([+-]?\d{1,3})|e(\d{1,3})|e([+-]0\d{0,2}))(?!\w)",
-     r"(\1\\cdot10^{\2\3\4})"),
-    (r"(\^|\\sqrt)\s*\(([^()]*)\)", r"\1{\2}"),
-)  # fmt: skip
-_ARGUMENTS = (
-    (rf"({_APPLIED})\s*\{{([^{{}}]*)\}}", r"\1(\2)"),
-    (rf"(\^|_|\\sqrt(?:\s*\[\w*\])?|\\pmod|{_DECORATED})\s*\{{([^{{}}]*)\}}", "\\1\1\\2\2"),
-    (r"([\^_])\s*(-?\s*(?:\d+|[A-Za-z]|\\(?!frac|sqrt|binom|text)[a-z]+))", "\\1\1\\2\2"),
-    ("([\\^_])\\s*(\\\\text\1[^\1\2]*\2|\\\\sqrt\1[^\1\2]*\2"
-     "|\\\\(?:frac|binom)\1[^\1\2]*\2\1[^\1\2]*\2)", "\\1\1\\2\2"),
-    ("(\\\\log_\1[^\1\2]*\2)\\s*\\{([^{}]*)\\}", r"\1(\2)"),
-    (r"\\sqrt\s*(\[\w+\])?\s*(\d(?!\d)|[A-Za-z]|\\pi)", r"\\sqrt\1{\2}"),
-    (r"\\(frac|binom)\s*(\d|[A-Za-z]|\\[a-z]+)(?=\s*[\d{A-Za-z\\])", r"\\\1{\2}"),
-    (r"\\(frac|binom)\s*(\{[^{}]*\})\s*(\d(?!\d)|[A-Za-z]|\\[a-z]+)", r"\\\1\2{\3}"),
-    (r"\\(frac|binom)\s*\{([^{}]*)\}\s*\{([^{}]*)\}", "\\\\\\1\1\\2\2\1\\3\2"),
-    ("_\1 *([^\1\2 ]+) *\2", "_\1\\1\2"),
-    ("_\1 *\\\\text\1 *([^\1\2]*?) *\2 *\2", "_\1\\1\2"),
-    (r"^\{([^{}]*)\}$", r"\1"),
-    ("(?<=[(\\[|,=\1\3])\\s*\\{([^{}]*)\\}\\s*(?=[)\\]|,=\2\4])", r"\1"),
-    ("(?<![}\2a-zA-Z\\]^_])\\{([^{}+<>=,\\d-](?:[^{}+<>=,-]*[^{}+<>=,\\d-])?)\\}", r"\1"),
-    ("(?<![}\2a-zA-Z\\]^_\\d])\\{([^{}+<>=,-]*)\\}(?!\\s*\\d)", r"\1"),
-)  # fmt: skip
+_PROTECT = _rules(r"""
+\\(text|begin|end)\{([^{}]*)\}  ->  \\\1⟦\2⟧
+\\\{  ->  ⟪
+\\\}  ->  ⟫
+(?<![\d.])\.(?=\d|\\overline)  ->  0.
+(\.\d*\\overline)\s*(\d)  ->  \1{\2}
+(?<=\d)\.(?![\d\\.])  ->
+(\d+\.\d+)[eE]([+-]?\d{1,3})(?![\d.])  ->  (\1\\cdot10^{\2})
+(?<![\w.])(\d+)(?:E([+-]?\d{1,3})|e(\d{1,3})|e([+-]0\d{0,2}))(?!\w)  ->  (\1\\cdot10^{\2\3\4})
+(\^|\\sqrt)\s*\(([^()]*)\)  ->  \1{\2}
+""")  # fmt: skip
+_ARGUMENTS = _rules(r"""
+(@APPLIED)\s*\{([^{}]*)\}  ->  \1(\2)
+(\^|_|\\sqrt(?:\s*\[\w*\])?|\\pmod|@DECORATED)\s*\{([^{}]*)\}  ->  \1⟦\2⟧
+([\^_])\s*(-?\s*(?:\d+|[A-Za-z]|\\(?!frac|sqrt|binom|text)[a-z]+))  ->  \1⟦\2⟧
+([\^_])\s*(\\text⟦[^⟦⟧]*⟧|\\sqrt⟦[^⟦⟧]*⟧|\\(?:frac|binom)⟦[^⟦⟧]*⟧⟦[^⟦⟧]*⟧)  ->  \1⟦\2⟧
+(\\log_⟦[^⟦⟧]*⟧)\s*\{([^{}]*)\}  ->  \1(\2)
+\\sqrt\s*(\[\w+\])?\s*(\d(?!\d)|[A-Za-z]|\\pi)  ->  \\sqrt\1{\2}
+\\(frac|binom)\s*(\d|[A-Za-z]|\\[a-z]+)(?=\s*[\d{A-Za-z\\])  ->  \\\1{\2}
+\\(frac|binom)\s*(\{[^{}]*\})\s*(\d(?!\d)|[A-Za-z]|\\[a-z]+)  ->  \\\1\2{\3}
+\\(frac|binom)\s*\{([^{}]*)\}\s*\{([^{}]*)\}  ->  \\\1⟦\2⟧⟦\3⟧
+_⟦ *([^⟦⟧ ]+) *⟧  ->  _⟦\1⟧
+_⟦ *\\text⟦ *([^⟦⟧]*?) *⟧ *⟧  ->  _⟦\1⟧
+^\{([^{}]*)\}$  ->  \1
+(?<=[(\[|,=⟦⟪])\s*\{([^{}]*)\}\s*(?=[)\]|,=⟧⟫])  ->  \1
+(?<![}⟧a-zA-Z\]^_])\{([^{}+<>=,\d-](?:[^{}+<>=,-]*[^{}+<>=,\d-])?)\}  ->  \1
+(?<![}⟧a-zA-Z\]^_\d])\{([^{}+<>=,-]*)\}(?!\s*\d)  ->  \1
+""", APPLIED=_APPLIED, DECORATED=_DECORATED)  # fmt: skip
 _SEVERAL_READINGS = re.compile(
     "[{}] | !\\s*\\d+(?![\\d!]) | \\d\\s+\\d | (?<![A-Za-z\\\\])[A-Za-z]+\\s*\\d"
     " | (?<![A-Za-z\\\\\1])[a-z]{4} | \\^\1[^\1\2]*\2\\s*\\^ | \\^\1\\([^()]*\\)\2"
@@ -466,11 +474,6 @@ def _last_box(text: str) -> str | None:
 # The normal form
 
 
-def normal_form(text: str) -> str:
-    """Return the normal form of an answer; a name made of its hash for a long text."""
-    return Answer.of(text).form
-
-
 @lru_cache(8_192)  # most attempts at a problem give the same answers
 def _read(text: str, percent: bool) -> Answer:
     plain = _ascii(text).strip()
@@ -512,15 +515,14 @@ def _ascii_character(char: str) -> str:
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
-    letter = _LETTER_NAME.fullmatch(unicodedata.name(char, ""))
-    if letter and letter[3]:
-        return rf"\mathbb{{{letter[3]}}}"
-    if letter:
-        name = letter[2].lower().replace("lamda", "lambda")
-        return rf"\{name.title() if letter[1] else name} "
+    greek = _GREEK_LETTER.fullmatch(unicodedata.name(char, ""))
+    if greek:
+        name = greek[2].lower().replace("lamda", "lambda")
+        return rf"\{name.title() if greek[1] else name} "
     plain = unicodedata.normalize("NFKC", char)
-    if "\u2044" in plain[1:]:  # a vulgar fraction
-        return r"\frac{{{}}}{{{}}}".format(*plain.split("\u2044"))
+    above, slash, below = plain.partition("\u2044")
+    if slash:
+        return rf"\frac{{{above}}}{{{below}}}"
     return plain if plain == char else "".join(map(_ascii_character, plain))
 
 
@@ -558,7 +560,7 @@ def _words(text: str, units: set[str], percent: bool) -> str:
 
     if _ANGLES.search(text):
         text = text.replace("°", r"^{\circ}")
-    text = _apply((*_WORDS, *_SIZES), text)
+    text = _apply(_WORDS, text)
     text = _UNIT.sub(drop, _CURRENCY.sub(drop, text))
     if percent:
         text = re.sub("(%)$", drop, text)
