@@ -133,8 +133,8 @@ def test_the_doctor_passes_what_works_and_says_the_fix_for_what_does_not(kace):
     assert "fix: kace models pull qwen2.5-coder-0.5b" in bad.stdout
     keyless = kace("doctor", "--model", "openai/gpt-4.1-mini", "--json")
     checks = {row["name"]: row for row in map(json.loads, keyless.stdout.splitlines())}
-    assert not checks["key"]["ok"]
-    assert "OPENAI_API_KEY" in checks["key"]["detail"]
+    assert not checks["model"]["ok"]
+    assert "OPENAI_API_KEY" in checks["model"]["fix"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_doctor_asks_the_endpoint(kace, reply: Answer, healthy: bool, said: 
 def test_the_doctor_looks_at_the_teacher_where_one_is_named(kace, tmp_path: Path):
     done = kace("doctor", "--model", "scripted/steady", KACE_TEACHER=f"exchange/{tmp_path / 'letters'}")
     assert done.returncode == 0, done.stdout
-    assert "teacher exchange" in done.stdout
+    assert "ok    teacher " in done.stdout
     assert not (tmp_path / "letters").exists()
     (tmp_path / "file").write_text("in the way")
     blocked = kace("doctor", "--model", "scripted/steady", KACE_TEACHER=f"exchange/{tmp_path / 'file'}")

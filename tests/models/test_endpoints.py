@@ -170,8 +170,8 @@ def test_the_doctor_asks_each_server():
     with ChatServer([Answer(b'{"data": [{"id": "m"}]}')]) as server:
         config = load_config({"model": "openai/m", "base_url": [server.url, GONE]}, env={})
         found = {check.name: check for check in examine(config)}
-    assert found["endpoint 1"].ok and server.url in found["endpoint 1"].detail
-    assert not found["endpoint 2"].ok and GONE in found["endpoint 2"].detail
+    assert found["model endpoint 1"].ok and server.url in found["model endpoint 1"].detail
+    assert not found["model endpoint 2"].ok and GONE in found["model endpoint 2"].detail
 
 
 def test_a_list_with_something_else_in_it_is_refused():

@@ -11,7 +11,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -22,15 +21,12 @@ from kace.cli.options import Options, takes
 from kace.cli.terminal import plain
 from kace.config import Config, base_urls
 from kace.errors import KaceError, one_line, public_url
-from kace.models import open_model, weights_folder
-from kace.models.cache import Replay
-from kace.models.http import AnthropicModel, OpenAIModel
-from kace.models.local import locate
+from kace.learning.teacher import open_teacher
+from kace.models import open_model
+from kace.models.base import ChatModel
+from kace.models.http import OpenAIModel
 
 PROBE_SECONDS = 5.0
-
-Probe = Callable[[], str]
-"""Returns what it found, or raises the error with the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,57 +60,39 @@ def command(options: Options) -> None:
 
 def examine(config: Config) -> Iterator[Check]:
     """Yield every check, in the order in which a solve would meet the trouble."""
-    for name, probe in _probes(config):
+    probes: list[tuple[str, Callable[[], str]]] = [
+        ("settings", partial(_settings, config))
+    ]
+    models = [("model", config, partial(open_model, config))]
+    if config.teacher:
+        opened = partial(open_teacher, config)
+        models.append(("teacher", config.for_teacher(), opened))
+    for title, each, opened in models:
+        probes.append((title, partial(_opened, each, opened)))
+        if each.model.startswith("openai/"):
+            urls = base_urls(each.base_url) or (OpenAIModel.URL,)
+            for place, url in enumerate(urls, 1):
+                asked = partial(_endpoint, each, public_url(url))
+                probes.append((f"{title} endpoint {place}", asked))
+    probes.append(("equivalence", lambda: asyncio.run(_equivalence())))
+    fix = "set KACE_CACHE_DIR to a directory you can write"
+    probes.append(("cache", partial(_writable, config.cache_dir, fix)))
+    fix = "change to a directory you can write, or give --out"
+    probes.append(("runs", partial(_writable, Path("runs"), fix)))
+    for name, probe in probes:
         try:
             yield Check(name, True, probe())
         except KaceError as error:
             yield Check(name, False, error.message, error.fix)
 
 
-def _probes(config: Config) -> Iterator[tuple[str, Probe]]:
-    yield "settings", partial(_settings, config)
-    yield from model_probes(config)
-    yield "equivalence", lambda: asyncio.run(_equivalence())
-    cache_fix = "set KACE_CACHE_DIR to a directory you can write"
-    yield "cache directory", partial(_writable, config.cache_dir, cache_fix)
-    run_fix = "change to a directory you can write, or give --out"
-    yield "run directory", partial(_writable, Path("runs"), run_fix)
-
-
-def model_probes(config: Config) -> Iterator[tuple[str, Probe]]:
-    """Yield the probes of the solver and, if one is named, of the teacher.
-
-    They send requests only to list an endpoint's models.
-    """
-    yield from _model_probes(config)
-    provider, _, name = (config.teacher or "").partition("/")
-    if provider == "replay":
-        yield (
-            "teacher model",
-            lambda: Replay.open(Path(name), teacher=True).name,
-        )
-    elif provider:
-        for title, probe in _model_probes(config.for_teacher()):
-            yield f"teacher {title}", probe
-
-
-def _model_probes(config: Config) -> Iterator[tuple[str, Probe]]:
+def _opened(config: Config, opened: Callable[[], ChatModel]) -> str:
+    """Open a model, which needs its weights or its key; nothing is sent."""
     provider, _, name = config.model.partition("/")
-    if provider == "local":
-        yield "weights", partial(_weights, config)
-    elif provider == "openai":
-        yield "key", partial(_key, config, "")
-        urls = base_urls(config.base_url) or (OpenAIModel.URL,)
-        for place, url in enumerate(urls, 1):
-            probe = partial(_endpoint, config, public_url(url))
-            yield f"endpoint {place}", probe
-    elif provider == "anthropic":
-        yield "key", partial(_key, config, "anthropic_")
-    elif provider == "exchange":
+    if provider == "exchange":
         fix = "name a folder you can write, as exchange/FOLDER"
-        yield "exchange", partial(_writable, Path(name).expanduser(), fix)
-    else:
-        yield "model", lambda: open_model(config).name
+        return _writable(Path(name).expanduser(), fix)
+    return opened().identity
 
 
 def _settings(config: Config) -> str:
@@ -123,27 +101,6 @@ def _settings(config: Config) -> str:
         if name not in config.secrets:
             parts.append(f"{name} from {source}")
     return ", ".join(parts)
-
-
-def _weights(config: Config) -> str:
-    if find_spec("xllamacpp") is None:
-        raise KaceError(
-            "xllamacpp is not installed", fix="pip install 'kace[local]'"
-        )
-    name = config.model.partition("/")[2]
-    path, sha256 = locate(name, weights_folder(config))
-    return f"{path}, sha256 {sha256[:12]}..."
-
-
-def _key(config: Config, prefix: str) -> str:
-    key = getattr(config, f"{prefix}api_key")
-    kind = AnthropicModel if prefix else OpenAIModel
-    if not key and not getattr(config, f"{prefix}base_url"):
-        raise KaceError(f"{kind.KEY} is not set", fix=kind.KEY_FIX)
-    open_model(config)  # refuses a key or an address that cannot be one
-    if not key:
-        return "none; your own server may not need one"
-    return f"given by {config.source(f'{prefix}api_key')}"
 
 
 def _endpoint(config: Config, base: str) -> str:
