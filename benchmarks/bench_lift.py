@@ -13,9 +13,10 @@ import argparse
 import random
 from typing import Any, NamedTuple
 
-from kace.baselines.lift import Skill, SkillLift, lift_of
+from kace.baselines.lift import Effect, hide_one_of_two, lift_of
 from kace.ladder.policies import Dropout
-from kace.ladder.record import Attempt, Outcome, Solution
+from kace.ladder.prompt import NOTES, Context
+from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import TierName
 from kace.learning.measure import DROPOUT_RATE
 from kace.models.base import AttemptKey
@@ -24,7 +25,8 @@ from kace.runs.metrics import Clusters
 from kace.runs.stats import wilson
 
 ATTEMPTS = 8
-SKILL = Skill("simulated", "")
+SKILL = Context(notes="simulated")
+READ = (RetrievedContext(tier=TierName.FLAT, cards=(NOTES,)),)
 
 
 class World(NamedTuple):
@@ -49,7 +51,7 @@ def made_of(kind: Any, **fields: object) -> Any:
     return kind.model_construct(**fields)
 
 
-def simulate(world: World, chance: random.Random) -> SkillLift:
+def simulate(world: World, chance: random.Random) -> tuple[Effect, Effect]:
     """Return what one run of `kace lift` finds in a world."""
     dropout = Dropout(DROPOUT_RATE, seed=chance.getrandbits(40))
     solutions = []
@@ -61,14 +63,14 @@ def simulate(world: World, chance: random.Random) -> SkillLift:
         families[name] = f"f{number // world.family}"
         made = []
         for index in range(ATTEMPTS):
-            hidden = dropout.hidden(AttemptKey(name, 0, "FLAT", index), ["notes"])
+            hidden = hide_one_of_two(dropout, AttemptKey(name, 0, "FLAT", index), [NOTES])
             right = chance.random() < rate + world.lift * (not hidden)
             made.append(
                 made_of(
                     Attempt, tier=TierName.FLAT, index=index, outcome=Outcome.ANSWERED, correct=right, hidden=hidden
                 )
             )
-        solutions.append(made_of(Solution, problem=name, seed=0, attempts=tuple(made)))
+        solutions.append(made_of(Solution, problem=name, seed=0, recalls=READ, attempts=tuple(made)))
     return lift_of(SKILL, solutions, Clusters("family", families))
 
 
@@ -83,12 +85,11 @@ def main() -> None:
         found = alarms = covered = 0
         total = 0.0
         for _ in range(runs):
-            result = simulate(world, chance)
-            found += result.lift.p <= ALPHA
-            alarms += result.sham.p <= ALPHA
-            total += result.lift.difference
-            interval = result.lift.interval
-            covered += interval is not None and interval.low <= 0 <= interval.high
+            lift, sham = simulate(world, chance)
+            found += lift.p <= ALPHA
+            alarms += sham.p <= ALPHA
+            total += lift.difference
+            covered += lift.interval.low <= 0 <= lift.interval.high
         low, high = wilson(found, runs)
         print(
             f"{world.problems:3} problems in families of {world.family}, lift {world.lift:+.1f}:"

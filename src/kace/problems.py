@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kace.answers.extract import last_boxed
 from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import readable, whole_lines, write_atomic
+from kace.files import readable, write_atomic
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -178,8 +178,11 @@ def load_problems(
                 )
         problems.append(problem)
     if not problems:
+        what = "problems in the file"
+        if Path(path).is_dir():
+            what = "problem with a known answer in the run"
         raise DataError(
-            f"{path}: no problems in the file",
+            f"{path}: no {what}",
             fix='add lines like {"problem": "...", "answer": "..."}',
         )
     return tuple(problems)
@@ -301,27 +304,18 @@ def _known_rows(run: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the problems of a run that have an answer; the last verdict counts."""
     answers = {}
     if (run / VERDICTS).exists():
-        for _, row in _logged_rows(run / VERDICTS):
+        for _, row in read_rows(run / VERDICTS):
             problem = str(row.get("problem"))
+            answer = row.get("answer")
             if row.get("right") is not False:
-                answers[problem] = row.get("answer")
-            elif answers.get(problem) == row.get("answer"):
-                answers.pop(problem, None)
-    for number, row in _logged_rows(run / "problems.jsonl"):
-        known = Problem(str(row.get("problem", ""))).id
+                answers[problem] = answer
+            elif answers.get(problem) == answer:
+                del answers[problem]
+    for number, row in read_rows(run / "problems.jsonl"):
+        known = Problem(str(row.get("problem"))).id
         answer = answers.get(known, row.get("answer"))
         if answer is not None:
             yield number, {**row, "answer": answer}
-
-
-def _logged_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the whole lines of a log, whose last one a killed server may have torn."""
-    fix = "name a file of problems, or a run that keeps their texts"
-    with readable(path, fix):
-        for number, _, line in whole_lines(path):
-            where = f"{path}:{number}"
-            row = _parse(line.decode("utf-8", "replace"), where)
-            yield number, _as_row(row, where)
 
 
 def read_text(path: Path) -> str:

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from kace.baselines.lift import SkillLift, lift_of, read_skill, run_lift
+from kace.baselines.lift import Effect, lift_of, read_skill, run_lift
 from kace.cards.card import CardError
 from kace.config import load_config
 from kace.errors import DataError
@@ -29,14 +29,14 @@ PROBLEMS = tuple(Problem(f"How many are {n} and one?", str(n + 1)) for n in rang
 EACH = Clusters("problem", {})
 
 
-def measured(folder: Path, text: str, script: Script, attempts: int = 6) -> SkillLift:
+def measured(folder: Path, text: str, script: Script, pairs: int = 3) -> tuple[Effect, Effect]:
     """What a text does to a model that is scripted."""
     skill_file = folder / "skill.md"
     skill_file.write_text(text)
     skill = read_skill(skill_file)
-    config = load_config({"model": "scripted/custom"}, env={"HOME": "/nonexistent"})
+    config = load_config({"model": "scripted/custom", "seed": 7}, env={"HOME": "/nonexistent"})
     with Run(folder / "run", {"v": 1}) as run:
-        asyncio.run(run_lift(run, PROBLEMS, config, skill, attempts, model=Scripted(script)))
+        asyncio.run(run_lift(run, PROBLEMS, config, skill, pairs, model=Scripted(script)))
         run.table.refresh()
         return lift_of(skill, run.table.solutions(), EACH)
 
@@ -55,24 +55,23 @@ def answers(share_right: float, told: float) -> Script:
 
 
 def test_a_text_that_helps_is_found_and_by_how_much(tmp_path: Path):
-    found = measured(tmp_path, "Always ADD ONE.", answers(0.3, 0.8))
-    assert found.lift.p < 0.001 and found.verdict.startswith("It helps here: +")
-    assert found.lift.difference == pytest.approx(0.5, abs=0.15)
-    low, high = found.lift.interval or (0, 0)
-    assert 0 < low < found.lift.difference < high
-    assert found.sham.p > 0.05
-    assert found.attempts + found.attempts_without == 6 * len(PROBLEMS)
-    assert 60 < found.attempts < 120
-    assert found.input > found.input_without
+    lift, sham = measured(tmp_path, "Always ADD ONE.", answers(0.3, 0.8))
+    assert lift.p < 0.001 and lift.verdict.startswith("It helps here: +")
+    assert lift.difference == pytest.approx(0.5, abs=0.15)
+    assert 0 < lift.interval.low < lift.difference < lift.interval.high
+    assert sham.p > 0.05
+    assert lift.made == lift.made_without == 3 * len(PROBLEMS)
 
 
 def test_a_text_that_harms_is_found(tmp_path: Path):
-    assert measured(tmp_path, "Never ADD ONE.", answers(0.9, 0.3)).verdict.startswith("It harms here: -")
+    lift, _ = measured(tmp_path, "Never ADD ONE.", answers(0.9, 0.3))
+    assert lift.verdict.startswith("It harms here: -")
 
 
 def test_a_text_that_does_nothing_is_not(tmp_path: Path):
-    found = measured(tmp_path, "Think.", answers(0.5, 0.9))
-    assert "indistinguishable on 30 problems" in found.verdict
+    lift, _ = measured(tmp_path, "Think.", answers(0.5, 0.9))
+    assert lift.verdict.startswith("With it and without it are indistinguishable: ")
+    assert lift.words.endswith("on 30 problems")
 
 
 def test_hidden_attempts_get_the_prompt_without_the_text(tmp_path: Path):
@@ -82,11 +81,18 @@ def test_hidden_attempts_get_the_prompt_without_the_text(tmp_path: Path):
         seen.append("ADD ONE" in request.messages[0].content)
         return "\\boxed{1}" if seen[-1] else "none"
 
-    found = measured(tmp_path, "ADD ONE", reply)
-    assert (found.attempts, found.attempts_without) == (seen.count(True), seen.count(False))
+    lift, _ = measured(tmp_path, "ADD ONE", reply)
+    assert seen.count(True) == seen.count(False) == lift.made == lift.made_without
     run = (tmp_path / "run" / "traces.jsonl").read_text().splitlines()
-    for attempt in json.loads(run[0])["attempts"]:
-        assert (attempt["answer"] is None) == (attempt["hidden"] == [NOTES])
+    first = set()
+    for line in run:
+        attempts = json.loads(line)["attempts"]
+        for attempt in attempts:
+            assert (attempt["answer"] is None) == (attempt["hidden"] == [NOTES])
+        hidden = [bool(attempt["hidden"]) for attempt in attempts]
+        assert [hidden[0] != hidden[1], hidden[2] != hidden[3], hidden[4] != hidden[5]] == [True] * 3
+        first.add(tuple(hidden[::2]))
+    assert len(first) > 4, "which of a pair is shown the text is drawn"
 
 
 @pytest.fixture
@@ -100,25 +106,25 @@ def test_false_alarms_are_at_most_nominal_in_1000_simulations(bench: ModuleType,
     chance = random.Random(5)
     runs = [bench.simulate(bench.World(12, family, 0.0), chance) for _ in range(1000)]
     most = 50 + 2.33 * (1000 * 0.05 * 0.95) ** 0.5  # 1 % of worlds at exactly 5 % have more
-    assert sum(run.lift.p <= 0.05 for run in runs) <= most
-    assert sum(run.sham.p <= 0.05 for run in runs) <= most
-    assert abs(sum(run.lift.difference for run in runs)) / 1000 < 0.02
+    assert sum(lift.p <= 0.05 for lift, sham in runs) <= most
+    assert sum(sham.p <= 0.05 for lift, sham in runs) <= most
+    assert abs(sum(lift.difference for lift, sham in runs)) / 1000 < 0.02
 
 
 def test_the_sham_finds_nothing_where_the_text_does_a_lot(bench: ModuleType):
     chance = random.Random(5)
     runs = [bench.simulate(bench.World(24, 1, 0.4), chance) for _ in range(100)]
-    assert sum(run.lift.p <= 0.05 for run in runs) > 90
-    assert sum(run.sham.p <= 0.05 for run in runs) < 12
+    assert sum(lift.p <= 0.05 for lift, sham in runs) > 90
+    assert sum(sham.p <= 0.05 for lift, sham in runs) < 12
 
 
 def test_a_skill_is_read_without_its_front_matter_and_a_card_as_a_card(tmp_path: Path):
     (tmp_path / "SKILL.md").write_text("---\nname: x\ndescription: y\n---\n\n# Dates\n\nCount from one.\n")
-    assert read_skill(tmp_path).text == "# Dates\n\nCount from one."
-    assert read_skill(tmp_path).card is None
+    assert read_skill(tmp_path).notes == "# Dates\n\nCount from one."
+    assert not read_skill(tmp_path).cards
     (tmp_path / "card.md").write_text(CARD)
-    card = read_skill(tmp_path / "card.md").card
-    assert card and card.card_id == "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
+    (card,) = read_skill(tmp_path / "card.md").cards
+    assert card.card_id == "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
     (tmp_path / "bad.md").write_text(CARD.split("Example:")[0])
     with pytest.raises(CardError, match="has no whole 'Example:'"):
         read_skill(tmp_path / "bad.md")
@@ -133,18 +139,17 @@ def test_the_verb_resumes_and_says_both_figures(tmp_path: Path):
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     arguments = ("lift", "--skill", "card.md", "--data", "d.jsonl", "--model", "scripted/dice?sides=2")
     plan = run_kace(tmp_path, *arguments, "--dry-run")
-    assert plan.returncode == 0 and "card.md, read as a card" in plan.stderr and "64 calls" in plan.stderr
+    assert plan.returncode == 0 and "read card.md as a card" in plan.stderr and "64 calls" in plan.stderr
     assert not (tmp_path / "runs").exists()
     done = run_kace(tmp_path, *arguments, "--out", "run")
     assert done.returncode == 0, done.stderr
-    assert (
-        "A/A" in done.stdout
-        and "With it and without it are indistinguishable on 8 problems of 4 families." in done.stdout
-    )
+    assert "A/A" in done.stdout and "With it and without it are indistinguishable: " in done.stdout
     again = run_kace(tmp_path, *arguments, "--out", "run", "--json", "--max-calls", "1")
     found = json.loads(again.stdout)
-    assert found["lift"]["clusters"] == 4 and found["attempts"] + found["attempts_without"] == 64
-    other = run_kace(tmp_path, *arguments, "--out", "run", "--attempts", "4")
+    assert (found["lift"]["cluster"], found["lift"]["clusters"]) == ("family", 4)
+    assert "on 4 families" in done.stdout
+    assert found["lift"]["made"] == found["lift"]["made_without"] == 32
+    other = run_kace(tmp_path, *arguments, "--out", "run", "--pairs", "2")
     assert other.returncode == 2 and "holds a run with another system" in other.stderr
     missing = run_kace(tmp_path, "lift", "--skill", "nothing.md", "--data", "d.jsonl")
     assert missing.returncode == 2 and missing.stderr.startswith("kace: nothing.md: no such file")

@@ -12,7 +12,7 @@ import pytest
 from kace.errors import DataError, UsageError
 from kace.runs.compare import compare
 from kace.runs.metrics import clusters_of
-from kace.runs.scores import open_results, read_scores
+from kace.runs.scores import ScoreReader
 from tests.command import run_kace
 
 HEAD = ("problem", "system", "score", "seed", "cluster")
@@ -35,7 +35,7 @@ def two_systems(folder: Path) -> Path:
 
 
 def test_systems_of_a_file_are_paired_by_problem_and_seed(tmp_path: Path):
-    old, new = open_results([two_systems(tmp_path)])
+    old, new = ScoreReader().open([two_systems(tmp_path)])
     assert (old.name, new.name) == ("old", "new")
     found = compare(old, new)
     assert (found.n, found.pairs, found.seeds) == (12, 24, (0, 1))
@@ -63,11 +63,11 @@ def test_the_verb_prints_the_sentence_and_no_invented_calls(tmp_path: Path):
 @pytest.mark.parametrize(
     ("rows", "head", "message"),
     [
-        ([("p", "a", "1")], ("question", "system", "score"), "no column 'problem'"),
+        ([("p", "a", "1")], ("question", "system", "score"), "no column problem"),
         ([("p", "a", "0.7", "0", "")], HEAD, "the score 0.7 is neither right nor wrong"),
         ([("p", "a", "good", "0", "")], HEAD, "the score is no number"),
         ([("p", "a", "1", "-1", "")], HEAD, "the seed '-1' is no whole number"),
-        ([("p", "a", "1", "0", "")] * 2, HEAD, ":3: the same problem, system and seed"),
+        ([("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")], HEAD, ":3: another score of this problem"),
         ([], HEAD, "no rows"),
     ],
 )
@@ -75,12 +75,12 @@ def test_a_file_that_cannot_be_compared_is_refused_with_the_line(
     tmp_path: Path, rows: list[tuple[object, ...]], head: tuple[str, ...], message: str
 ):
     with pytest.raises((DataError, UsageError), match=message):
-        read_scores(written(tmp_path, rows, head), None, None)
+        ScoreReader().open([written(tmp_path, rows, head)])
 
 
 def test_a_cluster_that_is_no_column_is_named(tmp_path: Path):
     done = run_kace(tmp_path, "report", str(two_systems(tmp_path)), "--cluster", "topic")
-    assert done.returncode == 2 and "no column 'topic' (columns: problem, system, score" in done.stderr
+    assert done.returncode == 2 and "no column topic (columns: problem, system, score" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_cluster_that_is_no_column_is_named(tmp_path: Path):
      ("", None, None), ("nan", None, None), ("0.5", 0.5, True), ("P", 0.6, False), ("7", 7, True), ("1", 7, False)],
 )  # fmt: skip
 def test_scores_of_many_spellings(tmp_path: Path, score: str, right_from: float | None, right: bool | None):
-    (table,) = read_scores(written(tmp_path, [("p", "a", score, "0", "")]), None, right_from)
+    (table,) = ScoreReader(right_from=right_from).open([written(tmp_path, [("p", "a", score, "0", "")])])
     assert [row.correct for row in table] == [right]
 
 
@@ -99,6 +99,6 @@ def test_a_log_without_inspect_ai_names_the_package(tmp_path: Path):
     except ImportError:
         (tmp_path / "a.eval").write_bytes(b"PK")
         with pytest.raises(UsageError, match="reading it needs inspect_ai"):
-            open_results([tmp_path / "a.eval"])
+            ScoreReader().open([tmp_path / "a.eval"])
     else:
         pytest.skip("inspect_ai is installed")

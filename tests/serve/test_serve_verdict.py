@@ -12,7 +12,7 @@ import pytest
 
 from kace.errors import DataError, keep_secret
 from kace.models.scripted import dice, silent
-from kace.problems import VERDICTS, load_problems
+from kace.problems import load_problems
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
 from tests.serve.running import Running, Watched
@@ -69,7 +69,7 @@ def test_the_last_verdict_counts_and_a_wrong_answer_takes_back_only_itself(tmp_p
         tell(server, second["id"], right=False)
         assert answers(tmp_path) == {"6 times 7?": first["kace"]["answer"]}
         tell(server, first["id"], right=False)
-        with pytest.raises(DataError, match="no problem has a known answer"):
+        with pytest.raises(DataError, match="no problem with a known answer in the run"):
             load_problems(tmp_path)
         tell(server, first["id"], answer="42")
     assert answers(tmp_path) == {"6 times 7?": "42"}
@@ -121,14 +121,6 @@ def test_keys_are_not_kept_in_answers(tmp_path: Path):
         assert tell(server, name, answer=f"42 {secret}")[0] == 200
     assert all(secret.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert answers(tmp_path) == {"My key is [redacted]. What is 6 times 7?": "42 [redacted]"}
-
-
-def test_a_torn_last_line_is_left_out(tmp_path: Path):
-    with Running(Watched(), record=tmp_path) as server:
-        tell(server, ask(server, "6 times 7?")["id"], right=True)
-    with (tmp_path / VERDICTS).open("a") as file:
-        file.write('{"problem": "')
-    assert answers(tmp_path) == {"6 times 7?": "42"}
 
 
 def test_the_record_is_learned_from_and_evaluated_on(tmp_path: Path):

@@ -506,7 +506,7 @@ def _open_text(
 
 @dataclass(frozen=True, slots=True)
 class FixedText:
-    """Text that is the same for every problem: notes, instructions, or the empty prompt."""
+    """What is the same for every problem: notes, instructions, cards, or the empty prompt."""
 
     context: Context
     counter: TokenCounter
@@ -521,7 +521,8 @@ class FixedText:
     ) -> Context | None:
         """Return the text, if there is any at this tier."""
         text = self.context.notes or self.context.instructions
-        if tier not in self.tiers or not (text or self.context.empty_block):
+        shown = text or self.context.cards or self.context.empty_block
+        if tier not in self.tiers or not shown:
             return None
         size = await self.counter(text)
         return replace(

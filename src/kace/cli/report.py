@@ -30,7 +30,7 @@ from kace.report.evaluation import (
 )
 from kace.runs.compare import Change, Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
-from kace.runs.scores import open_results
+from kace.runs.scores import ScoreReader
 from kace.runs.shards import merge_shards
 from kace.words import counted, points
 
@@ -104,9 +104,7 @@ def command(
         raise UsageError("--to needs a folder", fix="--to eee --out FOLDER")
     if merge is not None:
         runs = _merge(runs, merge)
-    tables = open_results(
-        runs, cluster=cluster, scorer=scorer, right_from=right_from
-    )
+    tables = ScoreReader(cluster, scorer, right_from).open(runs)
     if cluster != "problem" and all(table.folder is None for table in tables):
         cluster = cluster and "family"  # the named column was read as families
     found = evaluation_of(

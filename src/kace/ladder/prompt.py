@@ -175,14 +175,16 @@ class Context:
         """The ids of the cards."""
         return tuple(card.card_id for card in self.cards)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The cards, and the notes if they may be hidden."""
+        return self.card_ids + (NOTES,) * bool(self.notes and self.hide)
+
     def seen_by(self, key: AttemptKey) -> tuple[Context, tuple[str, ...]]:
         """Return what one attempt is shown, and the names of what is hidden from it."""
         if self.hide is None:
             return self, ()
-        names = self.card_ids
-        if self.notes:
-            names += (NOTES,)
-        hidden = self.hide(key, names)
+        hidden = self.hide(key, self.names)
         seen = tuple(card for card in self.cards if card.card_id not in hidden)
         notes = "" if NOTES in hidden else self.notes
         return replace(self, cards=seen, notes=notes), hidden
@@ -192,7 +194,7 @@ class Context:
         return RetrievedContext(
             tier=tier,
             domains=self.domains,
-            cards=self.card_ids,
+            cards=self.names,
             eligible=self.eligible,
             tokens=self.tokens,
             estimated=self.estimated,

@@ -16,25 +16,41 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kace.files import write_atomic
-from kace.ladder.record import Solution
 from kace.runs.metrics import Metrics
+from kace.runs.stats import LEVEL
 from kace.runs.table import Table
 
-SCHEMA = "0.2.3"
+SCHEMA = {"schema_version": "0.2.3"}
 UNKNOWN = "unknown"
-LEVEL = 0.95
-DEPLOYED = {
-    "local": "self_deployed",
-    "openai": "externally_managed",
-    "anthropic": "externally_managed",
+SOURCE = {
+    "source_name": "kace report",
+    "source_type": "evaluation_run",
+    "source_organization_name": UNKNOWN,
+    "evaluator_relationship": "other",
 }
-"""Who runs the models of a provider, where it is not a server of the user's."""
+MODEL_DETAILS = {"deployment_type": UNKNOWN, "model_availability": UNKNOWN}
+ACCURACY = {
+    "metric_id": "accuracy",
+    "metric_name": "Accuracy",
+    "metric_kind": "accuracy",
+    "metric_unit": "proportion",
+    "lower_is_better": False,
+    "score_type": "continuous",
+    "min_score": 0.0,
+    "max_score": 1.0,
+}
+VOTED = {
+    "turn_idx": 0,
+    "source": "output.raw",
+    "extraction_method": "vote over boxed answers",
+    "is_terminal": True,
+}
 
 
 def write_records(
     tables: Sequence[Table], arms: Sequence[Metrics], out: Path
 ) -> list[Path]:
-    """Write the arms that have an accuracy, and return the files, samples last.
+    """Write the arms that have an accuracy, and return the files.
 
     A run that is written again replaces its record. Samples need a run's texts.
     """
@@ -47,115 +63,78 @@ def write_records(
 
 def _write_record(table: Table, arm: Metrics, out: Path) -> list[Path]:
     manifest = table.manifest
-    benchmark = _part(f"{manifest.data}-{manifest.split}".strip("-"))
-    developer, _, model = (manifest.model or table.name).rpartition("/")
-    model_id = f"{_part(developer)}/{_part(model)}"
+    model = manifest.model or table.name
+    benchmark = _part(f"{manifest.data} {manifest.split}")
+    developer, _, name = model.rpartition("/")
+    model_id = f"{_part(developer)}/{_part(name)}"
     now = f"{time.time():.3f}"
-    evaluation_id = f"{benchmark}.{_part(table.name)}/{model_id}/{now}"
+    about = {
+        **SCHEMA,
+        "evaluation_id": f"{benchmark}.{_part(table.name)}/{model_id}/{now}",
+    }
     facts = json.dumps([manifest.content, table.name, arm.solves, arm.accuracy])
     digest = hashlib.sha256(facts.encode()).digest()
-    name = str(uuid.UUID(bytes=digest[:16], version=4))
-    folder = f"data/{benchmark}/{model_id}"
-    record = _record(table, arm, benchmark, model_id)
-    record |= {"evaluation_id": evaluation_id, "retrieved_timestamp": now}
-    paths = [out / folder / f"{name}.json"]
-    about = {
-        "schema_version": SCHEMA,
-        "evaluation_id": evaluation_id,
-        "model_id": model_id,
-        "evaluation_name": benchmark,
-        "evaluation_result_id": f"{benchmark}/accuracy",
-    }
-    rows = []
-    for sample in _samples(table):
-        rows.append(json.dumps({**about, **sample}, ensure_ascii=False) + "\n")
-    if rows:
-        text = "".join(rows)
-        place = f"{folder}/{name}_samples.jsonl"
-        record["detailed_evaluation_results"] = {
-            "format": "jsonl",
-            "file_path": place,
-            "hash_algorithm": "sha256",
-            "checksum": hashlib.sha256(text.encode()).hexdigest(),
-            "total_rows": len(rows),
-        }
-        write_atomic(out / place, text)
-        paths.append(out / place)
-    body = json.dumps(record, ensure_ascii=False, indent=2)
-    write_atomic(paths[0], body + "\n")
-    return paths
-
-
-def _record(
-    table: Table, arm: Metrics, benchmark: str, model_id: str
-) -> dict[str, object]:
-    """Return the record of an arm, but for its id and its samples."""
-    manifest = table.manifest
-    provider = manifest.model.partition("/")[0]
-    deployed = DEPLOYED.get(provider, UNKNOWN)
-    if manifest.part("config").get("base_url"):
-        deployed = UNKNOWN
-    weights = "open_weights" if provider == "local" else UNKNOWN
-    details = {"system": table.name, "seeds": str(len(arm.seeds))}
-    if arm.paper_calls:
-        details["calls_per_problem"] = f"{arm.paper_calls:.2f}"
-    if manifest.tree_hash:
-        details["tree"] = manifest.tree_hash
-    uncertainty: dict[str, object] = {"num_samples": arm.clusters}
-    if arm.wilson:
-        uncertainty["confidence_interval"] = {
-            "lower": arm.wilson.low,
-            "upper": arm.wilson.high,
-            "confidence_level": LEVEL,
-            "method": f"Wilson, each {arm.cluster} counted once",
-        }
-    metric = {
-        "metric_id": "accuracy",
-        "metric_name": "Accuracy",
-        "metric_kind": "accuracy",
-        "metric_unit": "proportion",
-        "lower_is_better": False,
-        "score_type": "continuous",
-        "min_score": 0.0,
-        "max_score": 1.0,
-    }
-    result = {
-        "evaluation_result_id": f"{benchmark}/accuracy",
-        "evaluation_name": benchmark,
-        "source_data": {
-            "dataset_name": manifest.data or benchmark,
-            "source_type": "other",
-        },
-        "metric_config": metric,
-        "score_details": {
-            "score": arm.accuracy,
-            "details": {"problems": str(arm.problems)},
-            "uncertainty": uncertainty,
-        },
-        "generation_config": {"additional_details": details},
-    }
-    return {
-        "schema_version": SCHEMA,
-        "source_metadata": {
-            "source_name": "kace report",
-            "source_type": "evaluation_run",
-            "source_organization_name": UNKNOWN,
-            "evaluator_relationship": "other",
-        },
+    place = (
+        f"data/{benchmark}/{model_id}/{uuid.UUID(bytes=digest[:16], version=4)}"
+    )
+    record = {
+        **about,
+        "retrieved_timestamp": now,
+        "source_metadata": SOURCE,
         "eval_library": {
             "name": "kace",
             "version": manifest.kace or version("kace"),
         },
         "model_info": {
-            "name": manifest.model or table.name,
+            "name": model,
             "id": model_id,
-            "developer": model_id.partition("/")[0],
-            "additional_details": {
-                "deployment_type": deployed,
-                "model_availability": weights,
+            "additional_details": MODEL_DETAILS,
+        },
+        "evaluation_results": [_result(table, arm, benchmark)],
+    }
+    paths = [out / f"{place}.json"]
+    about |= {"model_id": model_id, "evaluation_name": benchmark}
+    rows = []
+    for sample in _samples(table):
+        rows.append(json.dumps({**about, **sample}, ensure_ascii=False) + "\n")
+    if rows:
+        text = "".join(rows)
+        record["detailed_evaluation_results"] = {
+            "format": "jsonl",
+            "file_path": f"{place}_samples.jsonl",
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(text.encode()).hexdigest(),
+            "total_rows": len(rows),
+        }
+        paths.append(out / f"{place}_samples.jsonl")
+        write_atomic(paths[1], text)
+    body = json.dumps(record, ensure_ascii=False, indent=2)
+    write_atomic(paths[0], body + "\n")
+    return paths
+
+
+def _result(table: Table, arm: Metrics, benchmark: str) -> dict[str, object]:
+    """Return the accuracy of an arm, with its interval."""
+    low, high = arm.wilson or (0.0, 1.0)
+    interval = {
+        "lower": low,
+        "upper": high,
+        "confidence_level": LEVEL,
+        "method": f"Wilson, each {arm.cluster} counted once",
+    }
+    details = {"system": table.name, "seeds": str(len(arm.seeds))}
+    return {
+        "evaluation_name": benchmark,
+        "source_data": {"dataset_name": benchmark, "source_type": "other"},
+        "metric_config": ACCURACY,
+        "score_details": {
+            "score": arm.accuracy,
+            "uncertainty": {
+                "confidence_interval": interval,
+                "num_samples": arm.clusters,
             },
         },
-        "evaluation_results": [result],
+        "generation_config": {"additional_details": details},
     }
 
 
@@ -163,40 +142,28 @@ def _samples(table: Table) -> Iterator[dict[str, object]]:
     """Yield the labelled solves of a run whose problems have their texts."""
     for solution in table.solutions():
         text = table.problem_text(solution.problem)
-        if text is not None and solution.correct is not None:
-            yield _sample(solution, text)
-
-
-def _sample(solution: Solution, text: str) -> dict[str, object]:
-    expected = solution.expected or ""
-    usage = solution.usage
-    return {
-        "sample_id": solution.name,
-        "sample_hash": hashlib.sha256((text + expected).encode()).hexdigest(),
-        "interaction_type": "single_turn",
-        "input": {"raw": text, "reference": [expected]},
-        "output": {"raw": [attempt.text for attempt in solution.made]},
-        "answer_attribution": [
-            {
-                "turn_idx": 0,
-                "source": "output.raw",
-                "extracted_value": solution.answer or "",
-                "extraction_method": "vote over boxed answers",
-                "is_terminal": True,
-            }
-        ],
-        "evaluation": {
-            "score": float(bool(solution.correct)),
-            "is_correct": bool(solution.correct),
-        },
-        "token_usage": {
-            "input_tokens": usage.input,
-            "output_tokens": usage.output,
-            "total_tokens": usage.input + usage.output,
-        },
-        "performance": {"latency_ms": 1000 * solution.seconds},
-        "metadata": {"seed": str(solution.seed), "exit": solution.exit_name},
-    }
+        if text is None or solution.correct is None:
+            continue
+        usage = solution.usage
+        yield {
+            "sample_id": solution.name,
+            "interaction_type": "single_turn",
+            "input": {"raw": text, "reference": [solution.expected]},
+            "output": {"raw": [attempt.text for attempt in solution.made]},
+            "answer_attribution": [
+                {**VOTED, "extracted_value": solution.answer or ""}
+            ],
+            "evaluation": {
+                "score": float(solution.correct),
+                "is_correct": solution.correct,
+            },
+            "token_usage": {
+                "input_tokens": usage.input,
+                "output_tokens": usage.output,
+                "total_tokens": usage.input + usage.output,
+            },
+            "metadata": {"seed": str(solution.seed)},
+        }
 
 
 def _part(text: str) -> str:

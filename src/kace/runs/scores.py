@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,237 +20,181 @@ from kace.runs.table import LIMIT, SolveRow, Table, name_apart
 LOGS = (".eval", ".json")
 COLUMNS = ("problem", "system", "score")
 WORDS = {
-    "C": 1.0,
-    "I": 0.0,
-    "N": 0.0,
-    "P": 0.5,
-    "TRUE": 1.0,
-    "YES": 1.0,
-    "FALSE": 0.0,
-    "NO": 0.0,
+    **{"C": "1", "TRUE": "1", "YES": "1", "P": "0.5"},
+    **{"I": "0", "N": "0", "FALSE": "0", "NO": "0"},
 }
 """What scores may be besides numbers: the letters of inspect_ai, and truth values."""
+ANSWERED = {"messages", "events", "store", "attachments"}
+"""Parts of a log's samples that are not read."""
 
 
-def open_results(
-    paths: Sequence[Path],
-    *,
-    cluster: str | None = None,
-    scorer: str | None = None,
-    right_from: float | None = None,
-) -> tuple[Table, ...]:
-    """Open runs, CSV files of scores and logs of inspect_ai, each under its own name.
+@dataclass(frozen=True, slots=True)
+class ScoreReader:
+    """Reads the scores of other tools."""
 
-    `cluster` names the column, or the metadata, whose values become families; `scorer`
-    one of several scorers of a log; and scores from `right_from` on count as right.
-    """
-    tables = []
-    places = []
-    for path in paths:
-        if path.suffix == ".csv" and path.is_file():
-            found = read_scores(path, cluster, right_from)
-        elif path.suffix in LOGS and path.is_file():
-            found = [read_log(path, cluster, scorer, right_from)]
-        else:
-            found = [Table.open(path)]
-        tables += found
-        places += [str(path)] * len(found)
-    return name_apart(tables, places)
+    cluster: str | None = (
+        None  # the column, or metadata, that becomes the family
+    )
+    scorer: str | None = None  # which of a log's scorers counts
+    right_from: float | None = None  # scores from here on are right
 
+    def open(self, paths: Sequence[Path]) -> tuple[Table, ...]:
+        """Open runs, CSV files and logs of inspect_ai, each under its own name."""
+        tables: list[Table] = []
+        places: list[str] = []
+        for path in paths:
+            if path.is_dir() or not path.exists():
+                found = [Table.open(path)]
+            elif path.suffix in LOGS:
+                found = [self.read_log(path)]
+            else:
+                found = self.read_file(path)
+            tables += found
+            places += [str(path)] * len(found)
+        return name_apart(tables, places)
 
-def read_scores(
-    path: Path, cluster: str | None, right_from: float | None
-) -> list[Table]:
-    """Read a CSV file with a problem, a system and a score per row, and maybe a seed."""
-    systems: dict[str, dict[tuple[str, int], SolveRow]] = {}
-    for number, row in read_rows(path):
-        where = f"{path}:{number}"
-        texts = {name: str(value or "") for name, value in row.items()}
-        for name in (*COLUMNS, cluster or "problem"):
-            if name not in texts:
+    def read_file(self, path: Path) -> list[Table]:
+        """Read a file with a problem, a system and a score per row, and maybe a seed."""
+        systems: dict[str, dict[tuple[str, int], SolveRow]] = {}
+        wanted = {*COLUMNS, self.cluster or "problem"}
+        for number, row in read_rows(path):
+            where = f"{path}:{number}"
+            missing = ", ".join(wanted - row.keys())
+            if missing:
                 raise DataError(
-                    f"{where}: no column '{name}' (columns: {', '.join(texts)[:200]})",
+                    f"{where}: no column {missing} (columns: {', '.join(row)[:200]})",
                     fix=f"name the columns {', '.join(COLUMNS)}, seed, cluster",
                 )
-        seed = texts.get("seed") or "0"
-        if not seed.isdecimal() or int(seed) >= LIMIT:
-            raise DataError(
-                f"{where}: the seed '{seed[:40]}' is no whole number",
-                fix="number the repetitions from 0",
+            texts = {name: str(value or "") for name, value in row.items()}
+            seed = texts.get("seed") or "0"
+            if not seed.isdecimal() or int(seed) >= LIMIT:
+                raise DataError(
+                    f"{where}: the seed '{seed[:40]}' is no whole number",
+                    fix="number the repetitions from 0",
+                )
+            solve = SolveRow(
+                problem=_hash(texts["problem"]),
+                label=one_line(texts["problem"], MAX_LABEL),
+                family=texts.get(self.cluster or "cluster") or None,
+                domain=None,
+                seed=int(seed),
+                correct=self.is_right(row["score"], where),
             )
-        solves = systems.setdefault(one_line(texts["system"], 80), {})
-        solve = _row(
-            texts["problem"],
-            int(seed),
-            _is_right(texts["score"], right_from, where),
-            family=texts.get(cluster or "cluster") or None,
-        )
-        if (solve.problem, solve.seed) in solves:
-            raise DataError(
-                f"{where}: the same problem, system and seed as a row before",
-                fix="number repetitions in a column 'seed'",
-            )
-        solves[solve.problem, solve.seed] = solve
-    if not systems:
-        raise DataError(f"{path}: no rows", fix="give one row per score")
-    tables = []
-    for name, solves in systems.items():
-        manifest = {"system": {"name": name}, "data": {"name": path.name}}
-        tables.append(Table.of(solves.values(), name=name, manifest=manifest))
-    return tables
+            solves = systems.setdefault(one_line(texts["system"], 80), {})
+            if (solve.problem, solve.seed) in solves:
+                raise DataError(
+                    f"{where}: another score of this problem, system and seed",
+                    fix="number repetitions in a column 'seed'",
+                )
+            solves[solve.problem, solve.seed] = solve
+        if not systems:
+            raise DataError(f"{path}: no rows", fix="give one row per score")
+        tables = []
+        for name, solves in systems.items():
+            manifest = {"system": {"name": name}, "data": {"name": path.name}}
+            table = Table.of(solves.values(), name=name, manifest=manifest)
+            tables.append(table)
+        return tables
 
+    def read_log(self, path: Path) -> Table:
+        """Read a log of inspect_ai by its own reader. A sample is a problem, an epoch a seed.
 
-def read_log(
-    path: Path,
-    cluster: str | None,
-    scorer: str | None,
-    right_from: float | None,
-) -> Table:
-    """Read a log of inspect_ai by its own reader. A sample is a problem, an epoch a seed.
-
-    A sample that ended with an error and has no score counts as wrong.
-    """
-    try:
-        from inspect_ai.log import read_eval_log
-    except ImportError:
-        raise UsageError(
-            f"{path}: reading it needs inspect_ai",
-            fix="pip install inspect_ai",
-        ) from None
-    left_out = {"messages", "events", "store", "attachments"}
-    try:
-        log = read_eval_log(str(path), exclude_fields=left_out)
-    except Exception as error:
-        raise DataError(
-            f"{path}: no log of inspect_ai ({one_line(str(error), 80)})",
-            fix="name a file that inspect wrote into its log folder",
-        ) from None
-    rows = []
-    ids = set()
-    for sample in log.samples or ():
-        where = f"{path}: sample {one_line(str(sample.id), 40)}"
-        score = _score_of(sample.scores or {}, scorer, where)
-        right = False if sample.error else None
-        if score is not None:
-            right = _is_right(score, right_from, where)
-        used = (sample.model_usage or {}).values()
-        metadata = sample.metadata or {}
-        if cluster not in (None, "problem", *metadata):
+        A sample that ended with an error and has no score counts as wrong.
+        """
+        try:
+            from inspect_ai.log import read_eval_log
+        except ImportError:
+            fix = "pip install inspect_ai"
             raise UsageError(
-                f"{where} has no metadata '{cluster}'",
-                fix=f"--cluster problem, or one of {', '.join(metadata)}",
+                f"{path}: reading it needs inspect_ai", fix=fix
+            ) from None
+        try:
+            log = read_eval_log(str(path), exclude_fields=ANSWERED)
+        except Exception as error:
+            raise DataError(
+                f"{path}: no log of inspect_ai ({one_line(str(error), 80)})",
+                fix="name a file that inspect wrote into its log folder",
+            ) from None
+        rows = [self._row(sample, str(path)) for sample in log.samples or ()]
+        if not rows:
+            raise DataError(
+                f"{path}: no samples in it", fix="let the evaluation finish"
             )
-        family = metadata.get(cluster or "family")
-        row = _row(
-            str(sample.id),
-            sample.epoch - 1,
-            right,
+        steps = [step.solver for step in log.plan.steps]
+        name = one_line(" + ".join(steps) or log.eval.task, 80)
+        ids = sorted({row.problem for row in rows})
+        manifest = {
+            "system": {"name": name},
+            "config": {"model": log.eval.model},
+            "data": {"name": log.eval.task, "hash": _hash(" ".join(ids))},
+        }
+        return Table.of(rows, name=name, manifest=manifest)
+
+    def _row(self, sample: Any, path: str) -> SolveRow:
+        """Return the row of a sample of inspect_ai."""
+        name = str(sample.id)
+        where = f"{path}: sample {one_line(name, 40)}"
+        metadata = sample.metadata or {}
+        family = _chosen(metadata, self.cluster, f"{where}: metadata")
+        if self.cluster is None:
+            family = metadata.get("family")
+        correct = False if sample.error else None
+        scores = sample.scores or {}
+        if scores:
+            if self.scorer is None and len(scores) > 1:
+                raise UsageError(
+                    f"{where} has several scores",
+                    fix=f"--scorer {' or '.join(scores)}",
+                )
+            chosen = self.scorer or next(iter(scores))
+            score = _chosen(scores, chosen, f"{where}: scorers")
+            correct = self.is_right(score.value, where)
+        used = (sample.model_usage or {}).values()
+        return SolveRow(
+            problem=_hash(name),
+            label=one_line(name, MAX_LABEL),
             family=None if family is None else str(family),
+            domain=None,
+            seed=sample.epoch - 1,
+            correct=correct,
             failed=sample.error is not None,
             input=sum(usage.input_tokens for usage in used),
             output=sum(usage.output_tokens for usage in used),
             seconds=sample.total_time or 0.0,
         )
-        rows.append(row)
-        ids.add(row.problem)
-    if not rows:
-        raise DataError(
-            f"{path}: no samples in the log", fix="let the evaluation finish"
-        )
-    steps = [step.solver for step in log.plan.steps]
-    name = one_line(" + ".join(steps) or log.eval.task, 80)
-    digest = hashlib.sha256(" ".join(sorted(ids)).encode()).hexdigest()
-    manifest = {
-        "system": {"name": name},
-        "config": {"model": log.eval.model},
-        "data": {"name": log.eval.task, "hash": digest},
-    }
-    return Table.of(rows, name=name, manifest=manifest)
 
-
-def _score_of(scores: Mapping[str, Any], scorer: str | None, where: str) -> Any:
-    """Return the value of a sample's score; `None` if it has none."""
-    if not scores:
-        return None
-    if scorer is None and len(scores) > 1:
-        raise UsageError(
-            f"{where} has several scores", fix=f"--scorer {' or '.join(scores)}"
-        )
-    name = scorer or next(iter(scores))
-    if name not in scores:
-        raise UsageError(
-            f"{where} has no score '{name[:40]}'",
-            fix=f"--scorer {' or '.join(scores)}",
-        )
-    return scores[name].value
-
-
-def _is_right(
-    value: object, right_from: float | None, where: str
-) -> bool | None:
-    """Whether a score is right; `None` for none. Raise for one that is in between."""
-    number = math.nan
-    if isinstance(value, str):
-        value = value.strip()
-        value = WORDS.get(value.upper(), value or math.nan)
-    if isinstance(value, str | int | float):
+    def is_right(self, value: object, where: str) -> bool | None:
+        """Whether a score is right; `None` for none. Raise for one in between."""
+        text = "" if value is None else str(value).strip()
         try:
-            number = float(value)
+            number = float(WORDS.get(text.upper(), text or math.nan))
         except ValueError:
-            value = None
-    if not isinstance(value, str | int | float):
-        raise DataError(
-            f"{where}: the score is no number and no C, I, P or N",
-            fix="write 1 for right and 0 for wrong",
-        )
-    if math.isnan(number):
+            raise DataError(
+                f"{where}: the score is no number and no C, I, P or N",
+                fix="write 1 for right and 0 for wrong",
+            ) from None
+        if math.isnan(number):
+            return None
+        if self.right_from is not None:
+            return number >= self.right_from
+        if number not in (0.0, 1.0):
+            raise UsageError(
+                f"{where}: the score {number:g} is neither right nor wrong",
+                fix="--right-from 0.5 counts scores from 0.5 on as right",
+            )
+        return number == 1.0
+
+
+def _chosen(values: Mapping[str, Any], name: str | None, what: str) -> Any:
+    """Return a value by its name; `None` without a name. Raise if there is none."""
+    if name in (None, "problem"):
         return None
-    if right_from is not None:
-        return number >= right_from
-    if number not in (0.0, 1.0):
+    if name not in values:
         raise UsageError(
-            f"{where}: the score {number:g} is neither right nor wrong",
-            fix="--right-from 0.5 counts scores from 0.5 on as right",
+            f"{what}: no '{name[:40]}'", fix=f"choose from {', '.join(values)}"
         )
-    return number == 1.0
+    return values[name]
 
 
-def _row(
-    problem: str,
-    seed: int,
-    correct: bool | None,
-    *,
-    family: str | None,
-    failed: bool = False,
-    input: int = 0,
-    output: int = 0,
-    seconds: float = 0.0,
-) -> SolveRow:
-    """Return a row of which only the result is known. Its calls are unknown: 0."""
-    return SolveRow(
-        problem=hashlib.sha256(problem.encode()).hexdigest()[:16],
-        label=one_line(problem, MAX_LABEL),
-        family=family,
-        domain=None,
-        seed=seed,
-        correct=correct,
-        failed=failed,
-        exit=None,
-        paper_calls=0,
-        real_calls=0,
-        attempts=0,
-        right_attempts=0,
-        input=input,
-        cached=0,
-        output=output,
-        classifier_calls=0,
-        classifier_input=0,
-        classifier_cached=0,
-        classifier_output=0,
-        card_tokens=0,
-        read_tokens=0,
-        estimated=False,
-        cards=(),
-        abstained=False,
-        seconds=seconds,
-    )
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

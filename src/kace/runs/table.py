@@ -72,7 +72,7 @@ FIRST = ("problem", "label", "text", "seed", "answer", "expected", "correct")
 
 @dataclass(frozen=True, slots=True)
 class SolveRow:
-    """One problem solved once, in figures."""
+    """One problem solved once, in figures; 0 where they are not known."""
 
     problem: str
     label: str
@@ -80,25 +80,29 @@ class SolveRow:
     domain: str | None
     seed: int
     correct: bool | None
-    failed: bool  # whether a call was lost to the provider
-    exit: ExitPath | None
-    paper_calls: int
-    real_calls: int
-    attempts: int  # attempts that ended; cancelled ones are not counted
-    right_attempts: int
-    input: int  # prompt tokens of the solver, cached ones included
-    cached: int
-    output: int
-    classifier_calls: int
-    classifier_input: int
-    classifier_cached: int
-    classifier_output: int
-    card_tokens: int  # of learned text in the fullest prompt of the solve
-    read_tokens: int  # of learned text over all tiers
-    estimated: bool  # whether those are estimated from the text's length
-    cards: tuple[str, ...]  # ids of the cards shown, each once, in order
-    abstained: bool  # whether no card was shown though some were eligible
-    seconds: float
+    failed: bool = False  # whether a call was lost to the provider
+    exit: ExitPath | None = None
+    paper_calls: int = 0
+    real_calls: int = 0
+    attempts: int = 0  # attempts that ended; cancelled ones are not counted
+    right_attempts: int = 0
+    input: int = 0  # prompt tokens of the solver, cached ones included
+    cached: int = 0
+    output: int = 0
+    classifier_calls: int = 0
+    classifier_input: int = 0
+    classifier_cached: int = 0
+    classifier_output: int = 0
+    card_tokens: int = 0  # of learned text in the fullest prompt of the solve
+    read_tokens: int = 0  # of learned text over all tiers
+    estimated: bool = (
+        False  # whether those are estimated from the text's length
+    )
+    cards: tuple[str, ...] = ()  # ids of the cards shown, each once, in order
+    abstained: bool = (
+        False  # whether no card was shown though some were eligible
+    )
+    seconds: float = 0.0
     truncated: int = 0  # attempts that the token cap cut before an answer
     batch_input: int = 0  # tokens of calls made in batches, part of those above
     batch_cached: int = 0
