@@ -127,9 +127,9 @@ def test_inspect_ai_climbs_the_ladder_and_its_logs_are_compared(tmp_path: Path, 
     named = run_kace(tmp_path, "report", plain, ladder, "--cluster", "family", "--scorer", "match")
     assert "2 families" in named.stdout
     wrong = run_kace(tmp_path, "report", plain, "--scorer", "judge")
-    assert wrong.returncode == 2 and "scorers: no 'judge'. Fix: choose from match" in wrong.stderr
+    assert wrong.returncode == 2 and "has the scores match. Fix: name one of them: --scorer NAME" in wrong.stderr
     topic = run_kace(tmp_path, "report", plain, "--cluster", "topic")
-    assert topic.returncode == 2 and "metadata: no 'topic'. Fix: choose from family" in topic.stderr
+    assert topic.returncode == 2 and "have no field 'topic'" in topic.stderr
 
 
 DSPY = r"""

@@ -64,8 +64,8 @@ def test_the_verb_prints_the_sentence_and_no_invented_calls(tmp_path: Path):
     ("rows", "head", "message"),
     [
         ([("p", "a", "1")], ("question", "system", "score"), "no column problem"),
-        ([("p", "a", "0.7", "0", "")], HEAD, "the score 0.7 is neither right nor wrong"),
-        ([("p", "a", "good", "0", "")], HEAD, "the score is no number"),
+        ([("p", "a", "0.7", "0", "")], HEAD, "the score '0.7' is neither right"),
+        ([("p", "a", "good", "0", "")], HEAD, "the score 'good' is neither right"),
         ([("p", "a", "1", "-1", "")], HEAD, "the seed '-1' is no whole number"),
         ([("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")], HEAD, ":3: another score of this problem"),
         ([], HEAD, "no rows"),
@@ -78,9 +78,13 @@ def test_a_file_that_cannot_be_compared_is_refused_with_the_line(
         ScoreReader().open([written(tmp_path, rows, head)])
 
 
-def test_a_cluster_that_is_no_column_is_named(tmp_path: Path):
-    done = run_kace(tmp_path, "report", str(two_systems(tmp_path)), "--cluster", "topic")
-    assert done.returncode == 2 and "no column topic (columns: problem, system, score" in done.stderr
+def test_another_column_may_be_the_cluster(tmp_path: Path):
+    path = two_systems(tmp_path)
+    path.write_text(path.read_text().replace("cluster", "topic", 1))
+    assert "on 12 problems of 4 topics" in run_kace(tmp_path, "report", "scores.csv", "--cluster", "topic").stdout
+    assert "on 12 problems and 2 seeds" in run_kace(tmp_path, "report", "scores.csv").stdout
+    done = run_kace(tmp_path, "report", "scores.csv", "--cluster", "nothing")
+    assert done.returncode == 2 and "12 of 12 problems have no field 'nothing'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,6 @@ def command(
     if merge is not None:
         runs = _merge(runs, merge)
     tables = ScoreReader(cluster, scorer, right_from).open(runs)
-    if cluster != "problem" and all(table.folder is None for table in tables):
-        cluster = cluster and "family"  # the named column was read as families
     found = evaluation_of(
         tables,
         base=base,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,8 @@ from kace.problems import MAX_LABEL, read_rows
 from kace.runs.table import LIMIT, SolveRow, Table, name_apart
 
 LOGS = (".eval", ".json")
-COLUMNS = ("problem", "system", "score")
-WORDS = {
-    **{"C": "1", "TRUE": "1", "YES": "1", "P": "0.5"},
-    **{"I": "0", "N": "0", "FALSE": "0", "NO": "0"},
-}
+COLUMNS = {"problem", "system", "score"}
+WORDS = {"C": "1", "TRUE": "1", "P": "0.5", "I": "0", "N": "0", "FALSE": "0"}
 """What scores may be besides numbers: the letters of inspect_ai, and truth values."""
 ANSWERED = {"messages", "events", "store", "attachments"}
 """Parts of a log's samples that are not read."""
@@ -56,14 +53,13 @@ class ScoreReader:
     def read_file(self, path: Path) -> list[Table]:
         """Read a file with a problem, a system and a score per row, and maybe a seed."""
         systems: dict[str, dict[tuple[str, int], SolveRow]] = {}
-        wanted = {*COLUMNS, self.cluster or "problem"}
         for number, row in read_rows(path):
             where = f"{path}:{number}"
-            missing = ", ".join(wanted - row.keys())
+            missing = ", ".join(COLUMNS - row.keys())
             if missing:
                 raise DataError(
                     f"{where}: no column {missing} (columns: {', '.join(row)[:200]})",
-                    fix=f"name the columns {', '.join(COLUMNS)}, seed, cluster",
+                    fix="name the columns problem, system, score, seed, cluster",
                 )
             texts = {name: str(value or "") for name, value in row.items()}
             seed = texts.get("seed") or "0"
@@ -72,9 +68,10 @@ class ScoreReader:
                     f"{where}: the seed '{seed[:40]}' is no whole number",
                     fix="number the repetitions from 0",
                 )
+            name = one_line(texts["problem"], MAX_LABEL)
             solve = SolveRow(
                 problem=_hash(texts["problem"]),
-                label=one_line(texts["problem"], MAX_LABEL),
+                label=name,
                 family=texts.get(self.cluster or "cluster") or None,
                 domain=None,
                 seed=int(seed),
@@ -121,38 +118,33 @@ class ScoreReader:
                 f"{path}: no samples in it", fix="let the evaluation finish"
             )
         steps = [step.solver for step in log.plan.steps]
-        name = one_line(" + ".join(steps) or log.eval.task, 80)
-        ids = sorted({row.problem for row in rows})
+        name = one_line(" + ".join(steps), 80)
         manifest = {
             "system": {"name": name},
             "config": {"model": log.eval.model},
-            "data": {"name": log.eval.task, "hash": _hash(" ".join(ids))},
+            "data": {"name": log.eval.task},
         }
         return Table.of(rows, name=name, manifest=manifest)
 
     def _row(self, sample: Any, path: str) -> SolveRow:
         """Return the row of a sample of inspect_ai."""
-        name = str(sample.id)
-        where = f"{path}: sample {one_line(name, 40)}"
-        metadata = sample.metadata or {}
-        family = _chosen(metadata, self.cluster, f"{where}: metadata")
-        if self.cluster is None:
-            family = metadata.get("family")
-        correct = False if sample.error else None
+        name = one_line(str(sample.id), MAX_LABEL)
+        where = f"{path}: sample {name}"
+        family = (sample.metadata or {}).get(self.cluster or "family")
         scores = sample.scores or {}
-        if scores:
-            if self.scorer is None and len(scores) > 1:
-                raise UsageError(
-                    f"{where} has several scores",
-                    fix=f"--scorer {' or '.join(scores)}",
-                )
-            chosen = self.scorer or next(iter(scores))
-            score = _chosen(scores, chosen, f"{where}: scorers")
-            correct = self.is_right(score.value, where)
+        correct = False if sample.error else None
+        chosen = self.scorer or "".join(scores)
+        if chosen in scores:
+            correct = self.is_right(scores[chosen].value, where)
+        elif scores:
+            raise UsageError(
+                f"{where} has the scores {', '.join(scores)}",
+                fix="name one of them: --scorer NAME",
+            )
         used = (sample.model_usage or {}).values()
         return SolveRow(
             problem=_hash(name),
-            label=one_line(name, MAX_LABEL),
+            label=name,
             family=None if family is None else str(family),
             domain=None,
             seed=sample.epoch - 1,
@@ -169,31 +161,17 @@ class ScoreReader:
         try:
             number = float(WORDS.get(text.upper(), text or math.nan))
         except ValueError:
-            raise DataError(
-                f"{where}: the score is no number and no C, I, P or N",
-                fix="write 1 for right and 0 for wrong",
-            ) from None
+            number = math.inf
         if math.isnan(number):
             return None
-        if self.right_from is not None:
+        if self.right_from is not None and number < math.inf:
             return number >= self.right_from
         if number not in (0.0, 1.0):
-            raise UsageError(
-                f"{where}: the score {number:g} is neither right nor wrong",
-                fix="--right-from 0.5 counts scores from 0.5 on as right",
+            raise DataError(
+                f"{where}: the score '{text[:40]}' is neither right (1, C) nor wrong (0, I)",
+                fix="--right-from 0.5 counts numbers from 0.5 on as right",
             )
         return number == 1.0
-
-
-def _chosen(values: Mapping[str, Any], name: str | None, what: str) -> Any:
-    """Return a value by its name; `None` without a name. Raise if there is none."""
-    if name in (None, "problem"):
-        return None
-    if name not in values:
-        raise UsageError(
-            f"{what}: no '{name[:40]}'", fix=f"choose from {', '.join(values)}"
-        )
-    return values[name]
 
 
 def _hash(text: str) -> str:

@@ -746,8 +746,11 @@ class Table:
 
     def problem_field(self, name: str) -> dict[str, str]:
         """Return a field of the problems that have it, by problem."""
-        if name in ("label", "family", "domain"):
-            sql = f"SELECT problem, {name} FROM solves WHERE {name} <> ''"
+        column = name
+        if self.folder is None and name not in FIELDS:
+            column = "family"  # as it was read from another tool's scores
+        if column in ("label", "family", "domain"):
+            sql = f"SELECT problem, {column} FROM solves WHERE {column} <> ''"
             return dict(map(tuple, self.select(sql)))
         found = {}
         for problem, row in self._problem_rows():
