@@ -55,12 +55,18 @@ results: .venv/installed
 problems: .venv/installed
 	@$(BIN)/python -m problems
 
+PACKAGES = $(shell grep -o '^[a-z0-9][^ ]*==' requirements.lock)
+
 # Installed from hashes; the project itself is linked so that an edit needs no reinstall.
 .venv/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kace needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Installing kace into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Installing kace into .venv: $(words $(PACKAGES)) packages at most, a few minutes ..."
+	@rm -f .venv/failed
+	@{ $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r requirements.lock \
+	  || touch .venv/failed; } | awk '/^Collecting/ { printf "\r  %d packages found", ++n; fflush() } \
+	  /^Installing/ { printf "\r  %d packages being unpacked ...", n; fflush() } END { print "" }'
+	@test ! -e .venv/failed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 import kace
+from kace import api
 from kace.cards.tree import EpistemicTree
+from kace.config import Config, RetrievalConfig
+from kace.learning.study import Settings
 from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import problem_rows
@@ -213,3 +216,11 @@ def test_an_interrupt_in_a_script_leaves_it_interruptible():
     finally:
         signal.signal(signal.SIGINT, before)
     assert model.cancelled
+
+
+def test_every_setting_is_a_typed_keyword():
+    named = {"model", "sources", "serve_key", "teacher"}
+    reading = set(Config.model_fields) - named | set(RetrievalConfig.model_fields)
+    assert set(api.RunSettings.__annotations__) == reading
+    assert set(api.SolveSettings.__annotations__) - reading == {"teacher"}
+    assert set(api.LearnSettings.__annotations__) - reading == set(Settings.model_fields)

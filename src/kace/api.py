@@ -19,7 +19,14 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from kace.cards.card import Card
 from kace.cards.formats import read_text_card
@@ -29,6 +36,7 @@ from kace.config import Config, load_config, profile_of, tree_path
 from kace.errors import UsageError
 from kace.ladder.ladder import Observer
 from kace.ladder.ladder import solve as solve_one
+from kace.ladder.prompt import Placement, Prompts
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import TierName
@@ -59,13 +67,96 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Problems = str | Path | Iterable[str | Problem]
 """A JSONL file, or problems and their texts."""
+
+
+class RunSettings(TypedDict, total=False):
+    """The settings of `kace.Config` and of reading a tree, as keyword arguments."""
+
+    preset: str | None
+    tree: str | Path | Tree | None
+    profile: str | Path | None
+    base_url: str | Sequence[str] | None
+    api_key: str | None
+    anthropic_base_url: str | None
+    anthropic_api_key: str | None
+    teacher_base_url: str | None
+    teacher_api_key: str | None
+    teacher_max_tokens: int
+    seed: int
+    temperature: float | None
+    max_tokens: int | None
+    sampling: Mapping[str, Mapping[str, float]]
+    retrieval: Mapping[str, object]
+    problem_texts: bool
+    synthesis: bool
+    max_connections: int | None
+    timeout: float
+    max_calls: int | None
+    max_usd: float | None
+    prices: Mapping[str, Mapping[str, float]]
+    batch: bool
+    batch_size: int | None
+    wait: bool
+    ray: str | None
+    cache: bool
+    cache_dir: str | Path
+    hub: str
+    data_dir: str | Path | None
+    fields: Mapping[str, str]
+    subject: str
+    answers: Literal["math", "text", "choice", "number"]
+    tolerance: float
+    logprobs: bool
+    vote: Literal["majority", "confidence"]
+    es_exit: Literal["agreed", "confident"]
+    confidence_from: str | Path | None
+    router: Literal["model", "words", "cards"]
+    relevance_threshold: float
+    skip_threshold: float | None
+    ranking: Literal["words", "meaning"]
+    max_cards: int | None
+    max_card_tokens: int
+    placement: Placement
+    es_policy: Literal["locked", "skip"]
+    refine_domain: bool
+    prompts: Prompts
+
+
+class SolveSettings(RunSettings, total=False):
+    """The settings of a solve; a teacher takes part with `synthesis`."""
+
+    teacher: str | None
+
+
+class LearnSettings(RunSettings, total=False):
+    """The settings of learning a tree."""
+
+    epochs: int
+    partition_problems: int
+    cards_per_problem: int
+    add_runs: int
+    confident: bool
+    refine: int
+    evidence: Literal["posterior", "threshold"]
+    threshold: float
+    keep_above: float
+    impact: Literal["dropout", "leave_one_out"]
+    impact_runs: int
+    examples: int
+    max_overlap: float
+    failures: Literal["tier", "final"]
+    max_harm: float
+    wordings: int
+    imagine: int
+
+
 NO_STORE = "begin one with kace.Tree.create, or open a tree's directory"
 
 
 async def asolve(
     problem: str | Problem,
     model: str | ChatModel | None = None,
-    **settings: object,
+    **settings: Unpack[SolveSettings],
 ) -> Solution:
     """Solve one problem: its text, or a `Problem`.
 
@@ -115,7 +206,7 @@ def _open_calls(
 def solve(
     problem: str | Problem,
     model: str | ChatModel | None = None,
-    **settings: object,
+    **settings: Unpack[SolveSettings],
 ) -> Solution:
     """Solve one problem, from code that is not async (a notebook, too). See `asolve`."""
     return _run(asolve(problem, model, **settings))
@@ -126,7 +217,7 @@ async def asolve_many(
     model: str | ChatModel | None = None,
     *,
     out: str | Path | None = None,
-    **settings: object,
+    **settings: Unpack[SolveSettings],
 ) -> list[Solution]:
     """Solve many problems side by side; the solutions come in the order of the problems.
 
@@ -200,7 +291,7 @@ def solve_many(
     model: str | ChatModel | None = None,
     *,
     out: str | Path | None = None,
-    **settings: object,
+    **settings: Unpack[SolveSettings],
 ) -> list[Solution]:
     """Solve many problems, from code that is not async. See `asolve_many`."""
     return _run(asolve_many(problems, model, out=out, **settings))
@@ -217,7 +308,7 @@ def evaluate(
     out: str | Path | None = None,
     reuse: Sequence[str | Path] = (),
     artefact: str | Path | None = None,
-    **settings: object,
+    **settings: Unpack[SolveSettings],
 ) -> RecordedRun:
     """Evaluate a system on a data set, as `kace eval` does; the same call resumes its run.
 
@@ -272,7 +363,7 @@ def learn(
     *,
     held_out: Problems = (),
     quick: bool = False,
-    **settings: object,
+    **settings: Unpack[LearnSettings],
 ) -> Tree:
     """Learn a tree from labelled problems, as `kace learn` does; the same call resumes it.
 
@@ -282,11 +373,11 @@ def learn(
     from kace.learning.loop import learn as learn_tree
     from kace.learning.screen import HeldOutHashes
     from kace.learning.study import (
-        QUICK,
         LearnPlan,
         Settings,
         check_training,
         open_study,
+        quick_settings,
         read_settings,
         refuse_overlap,
     )
@@ -300,7 +391,7 @@ def learn(
     config, given = _configured(model, named)
     base = dict(profile_of(config.profile).get("learning", {}))
     if quick:
-        base |= QUICK
+        base |= quick_settings(config.teacher)
     dials = read_settings(Settings, {**base, **chosen})
     problems = _problems(train, config)
     kept_out = _problems(held_out, config)

@@ -74,6 +74,7 @@ from kace.learning.study import (
     check_training,
     open_study,
     open_workbench,
+    quick_settings,
     refuse_overlap,
 )
 from kace.models.base import ChatModel
@@ -247,9 +248,7 @@ def _settings(
     """Return the learner's settings: profile < --quick < --set < --epochs."""
     base = dict(profile_of(config.profile).get("learning", {}))
     if quick:
-        base |= QUICK
-        if (config.teacher or "").startswith("exchange/"):
-            base["wordings"] = 0  # too long a request for a person
+        base |= quick_settings(config.teacher)
     return options.learning(Settings, base, epochs=epochs)
 
 

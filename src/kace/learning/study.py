@@ -90,6 +90,14 @@ QUICK = {
 """What `--quick` sets. Few problems prove and calibrate nothing, so every card that
 passes admission is kept: evidence by threshold measures cards and retires none."""
 
+
+def quick_settings(teacher: str | None) -> dict[str, object]:
+    """Return what `--quick` sets: a person is asked for no wordings either."""
+    if teacher and teacher.startswith("exchange/"):
+        return {**QUICK, "wordings": 0}
+    return dict(QUICK)
+
+
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T", bound=BaseModel)
