@@ -2,7 +2,7 @@
 # Run: docker run -p 8123:8123 -e KACE_SERVE_KEY=... -e OPENAI_API_KEY=... kace --model openai/NAME
 FROM python:3.12-slim
 COPY . /src
-RUN pip install --no-cache-dir "/src[web,local]" && rm -rf /src && useradd --create-home kace
+RUN pip install --no-cache-dir "/src[local]" && rm -rf /src && useradd --create-home kace
 USER kace
 WORKDIR /home/kace
 EXPOSE 8123

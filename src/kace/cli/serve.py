@@ -125,7 +125,7 @@ def mcp(options: Options, paths: tuple[str, ...], skill: Path | None) -> None:
         note(f"skill        {place}")
         return
     config = options.config()
-    if not (find_spec("mcp") and find_spec("starlette")):
+    if not find_spec("mcp"):
         raise UsageError(
             "kace mcp needs more libraries", fix="pip install 'kace[mcp]'"
         )

@@ -24,26 +24,19 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.routing import Route
+from uvicorn import Config, Server
+
 from kace.errors import KaceError, UsageError, keep_secret, redact
-
-try:
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import Request
-    from starlette.responses import (
-        HTMLResponse,
-        PlainTextResponse,
-        RedirectResponse,
-        Response,
-    )
-    from starlette.routing import Route
-    from uvicorn import Config, Server
-except ImportError:
-    raise UsageError(
-        "serving needs an extra that is not installed",
-        fix="pip install 'kace[web]'",
-    ) from None
-
 from kace.report import inbox, pages
 from kace.report.render import (
     Links,
