@@ -138,3 +138,37 @@ def test_only_five_problems_of_the_retest_are_solved_in_a_card(draw: ModuleType)
     assert len(texts) == 2342
     assert max(map(hashes.overlap, texts)) < Settings().max_overlap, "no story is retold"
     assert solved == draw.SOLVED_IN_CARDS, "the same numbers and answer in another story"
+
+
+def test_every_number_of_the_first_page_comes_out_of_the_results(published, draw: ModuleType):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    drawn = (RESULTS / "summary.md").read_text(encoding="utf-8")
+    table = "\n".join(line for line in page.splitlines() if line.startswith("| "))
+    figures = re.findall(r"[+-]\d+\.\d \[[^]]+\]|\d+\.\d %|\d+\.\d\d", table)
+    assert len(figures) == 18
+    assert [figure for figure in figures if figure not in drawn] == []
+    arms = published.studies["techniques/retest-1.5b"]
+    right: dict[str, list[int]] = {}
+    for key, row in arms["worded-skip-es"].items():
+        problem = published.problems[key[0]]
+        if problem.invented and problem.seen:
+            solves, before, after = right.get(problem.family, (0, 0, 0))
+            right[problem.family] = [solves + 1, before + arms["tiered"][key].right, after + row.right]
+    assert right["paid_on_hadder"] == [15, 0, 12]
+    words = " ".join(page.split())
+    assert "in 0 of 15 solves without cards and in 12 of 15 with its tree" in words
+    cured = sum(counts == [15, 0, 15] for counts in right.values())
+    stayed = sum(counts == [15, 0, 0] for counts in right.values())
+    assert (
+        f"Of the {len(right)} such rules in the test {cured} went from 0 to 15 of 15, and {stayed} stayed at 0" in words
+    )
+    card = open_tree(published_tree("techniques")).card("EXACT_HADDER_LATE_NIGHTS_DOUBLE")
+    (shown,) = re.findall(r"```\n(n = nights.*?)\n```", page, re.DOTALL)
+    assert shown in card.body and len(shown.splitlines()) == 4
+
+
+def test_the_pages_are_short():
+    docs = [path for path in (ROOT / "docs").glob("*.md") if path.name != "cli.md"]
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in docs) <= 15_000
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 95
+    assert (ROOT / "docs" / "viewer.png").stat().st_size <= 150_000
