@@ -102,7 +102,7 @@ def test_what_cannot_be_recorded_is_refused(tmp_path: Path):
         assert tell(server, reply["id"], right=True)[0] == 200
     with Running(Watched()) as server:
         status, error = tell(server, ask(server, "6 times 7?")["id"], right=True)
-        assert (status, error["code"]) == (404, "no_record")
+        assert (status, error["code"]) == (404, "not_found")
     with Running(Watched(silent), record=tmp_path / "none") as server:
         status, error = tell(server, ask(server, "6 times 7?")["id"], right=True)
         assert status == 400 and "had no answer" in error["message"]

@@ -30,7 +30,6 @@ from kace.learning.measure import (
     DROPOUT_RATE,
     CardVotes,
     dropout_votes,
-    text_digest,
 )
 from kace.models.base import AttemptKey, ChatModel
 from kace.problems import Problem, read_text
@@ -59,11 +58,6 @@ def read_skill(path: Path) -> Context:
     if not text:
         raise DataError(f"{file}: no text in it", fix="write the skill first")
     return Context(notes=text)
-
-
-def skill_digest(skill: Context) -> str:
-    """Return the hash of what is shown."""
-    return skill.learned_hash or text_digest(skill.cards[0])
 
 
 def hide_one_of_two(

@@ -12,7 +12,6 @@ from kace.baselines.lift import (
     lift_of,
     read_skill,
     run_lift,
-    skill_digest,
 )
 from kace.baselines.systems import MOST
 from kace.cli.data import load_data
@@ -21,6 +20,7 @@ from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.terminal import RunProgress, note, plain, run_async
 from kace.config import benchmark_preset
+from kace.learning.measure import text_digest
 from kace.runs.manifest import default_folder
 from kace.runs.metrics import clusters_of
 from kace.runs.run import Run
@@ -78,7 +78,9 @@ def command(
     context = read_skill(skill)
     found = load_data(data, "test", config, limit=options.limit)
     trial = Trial(f"best-of-{2 * pairs}", found, config, 1)
-    digest = skill_digest(context)
+    digest = context.learned_hash
+    if context.cards:
+        digest = text_digest(context.cards[0])
     system = {"name": "lift", "skill": digest, "attempts": 2 * pairs}
     manifest = {**trial.manifest(), "system": system}
     source = f"{system}{found.hash}".encode()

@@ -144,7 +144,6 @@ def _samples(table: Table) -> Iterator[dict[str, object]]:
         text = table.problem_text(solution.problem)
         if text is None or solution.correct is None:
             continue
-        usage = solution.usage
         yield {
             "sample_id": solution.name,
             "interaction_type": "single_turn",
@@ -156,11 +155,6 @@ def _samples(table: Table) -> Iterator[dict[str, object]]:
             "evaluation": {
                 "score": float(solution.correct),
                 "is_correct": solution.correct,
-            },
-            "token_usage": {
-                "input_tokens": usage.input,
-                "output_tokens": usage.output,
-                "total_tokens": usage.input + usage.output,
             },
             "metadata": {"seed": str(solution.seed)},
         }

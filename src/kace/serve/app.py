@@ -718,17 +718,14 @@ class SolveService:
 
     def keep_verdict(self, verdict: VerdictBody) -> Mapping[str, object]:
         """Record whether a reply was right, or the right answer. Raises `ApiError`."""
-        if self._record is None:
-            message = "nothing is recorded here: start kace serve with --record"
-            raise ApiError(message, status=404, code="no_record")
         if (verdict.right is None) == (verdict.answer is None):
             raise ApiError("give either 'right' or 'answer'", "right")
         found = _REPLY_ID.fullmatch(verdict.id)
         solution = None
-        if found:
+        if found and self._record:
             solution = self._record.solution(found[1], int(found[2]))
-        if solution is None:
-            message = "no reply of this id is recorded"
+        if solution is None or self._record is None:
+            message = "no reply of this id is recorded (kace serve --record)"
             raise ApiError(message, "id", status=404, code="not_found")
         answer = verdict.answer or solution.answer
         if answer is None:
