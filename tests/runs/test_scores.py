@@ -68,7 +68,6 @@ def test_the_verb_prints_the_sentence_and_no_invented_calls(tmp_path: Path):
         ([("p", "a", "good", "0", "")], HEAD, "the score 'good' is neither right"),
         ([("p", "a", "1", "-1", "")], HEAD, "the seed '-1' is no whole number"),
         ([("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")], HEAD, ":3: another score of this problem"),
-        ([], HEAD, "no rows"),
     ],
 )
 def test_a_file_that_cannot_be_compared_is_refused_with_the_line(
@@ -83,6 +82,8 @@ def test_another_column_may_be_the_cluster(tmp_path: Path):
     path.write_text(path.read_text().replace("cluster", "topic", 1))
     assert "on 12 problems of 4 topics" in run_kace(tmp_path, "report", "scores.csv", "--cluster", "topic").stdout
     assert "on 12 problems and 2 seeds" in run_kace(tmp_path, "report", "scores.csv").stdout
+    empty = run_kace(tmp_path, "report", str(written(tmp_path / "..", [])))
+    assert empty.returncode == 2 and "no run to report on" in empty.stderr
     done = run_kace(tmp_path, "report", "scores.csv", "--cluster", "nothing")
     assert done.returncode == 2 and "12 of 12 problems have no field 'nothing'" in done.stderr
 

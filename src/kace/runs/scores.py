@@ -84,8 +84,6 @@ class ScoreReader:
                     fix="number repetitions in a column 'seed'",
                 )
             solves[solve.problem, solve.seed] = solve
-        if not systems:
-            raise DataError(f"{path}: no rows", fix="give one row per score")
         tables = []
         for name, solves in systems.items():
             manifest = {"system": {"name": name}, "data": {"name": path.name}}
@@ -113,10 +111,6 @@ class ScoreReader:
                 fix="name a file that inspect wrote into its log folder",
             ) from None
         rows = [self._row(sample, str(path)) for sample in log.samples or ()]
-        if not rows:
-            raise DataError(
-                f"{path}: no samples in it", fix="let the evaluation finish"
-            )
         steps = [step.solver for step in log.plan.steps]
         name = one_line(" + ".join(steps), 80)
         manifest = {
