@@ -82,7 +82,8 @@ def test_another_column_may_be_the_cluster(tmp_path: Path):
     path.write_text(path.read_text().replace("cluster", "topic", 1))
     assert "on 12 problems of 4 topics" in run_kace(tmp_path, "report", "scores.csv", "--cluster", "topic").stdout
     assert "on 12 problems and 2 seeds" in run_kace(tmp_path, "report", "scores.csv").stdout
-    empty = run_kace(tmp_path, "report", str(written(tmp_path / "..", [])))
+    (tmp_path / "empty.csv").write_text("problem,system,score\n")
+    empty = run_kace(tmp_path, "report", "empty.csv")
     assert empty.returncode == 2 and "no run to report on" in empty.stderr
     done = run_kace(tmp_path, "report", "scores.csv", "--cluster", "nothing")
     assert done.returncode == 2 and "12 of 12 problems have no field 'nothing'" in done.stderr

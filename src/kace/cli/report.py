@@ -15,7 +15,6 @@ from kace.cli.terminal import (
     note,
     plain,
 )
-from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.report.charts import svg
 from kace.report.eee import write_records
@@ -72,7 +71,7 @@ LISTED = 12  # problems named in a line; the rest are counted
 @click.option(
     "--to",
     type=click.Choice(["eee"]),
-    help="Write records of Every Eval Ever into --out instead of a page.",
+    help="Write records of Every Eval Ever into --out, or into ./eee.",
 )
 @click.option("--scorer", help="Which scorer of an inspect_ai log counts.")
 @click.option(
@@ -100,8 +99,6 @@ def command(
     Differences come with intervals and p values; --out DIR writes a page.
     """
     config = options.config()
-    if to and out is None:
-        raise UsageError("--to needs a folder", fix="--to eee --out FOLDER")
     if merge is not None:
         runs = _merge(runs, merge)
     tables = ScoreReader(cluster, scorer, right_from).open(runs)
@@ -115,9 +112,9 @@ def command(
         _write_plots(found, plots)
     if options.as_json or out is None:
         options.show(_record(found), comparison_lines(found))
-    if out is not None and to:
-        written = write_records(tables, found.arms, out)
-        note(f"records      {out / 'data'}: {counted(len(written), 'file')}")
+    if to:
+        written = write_records(tables, found.arms, out or Path(to))
+        note(f"records      {out or to}: {counted(len(written), 'file')}")
     elif out is not None:
         write_atomic(out / "index.html", page(found))
         note(f"report       {out / 'index.html'}")
