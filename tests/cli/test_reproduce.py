@@ -285,5 +285,5 @@ def test_arms_read_what_was_made_for_them_and_ladders_share_their_es_attempts():
 
 
 def test_the_papers_figures_are_the_papers():
-    assert PAPER["aime25"]["kace"] == 62.2 and PAPER["aime25"]["tiered"] == 52.2
-    assert PAPER["math-hard"]["kace"] == 77.3 and PAPER["olymmath"]["kace"] == 48.3
+    assert PAPER["accuracy"]["aime25"]["kace"] == 62.2 and PAPER["accuracy"]["aime25"]["tiered"] == 52.2
+    assert PAPER["accuracy"]["math-hard"]["kace"] == 77.3 and PAPER["accuracy"]["olymmath"]["kace"] == 48.3

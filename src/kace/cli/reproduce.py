@@ -10,9 +10,9 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from kace.ladder.retrieve import estimate
 from kace.learning.study import Bill, bill_of, check_training, read_bill
 from kace.models.base import Usage
 from kace.models.budget import Ledger
-from kace.problems import SPLITS, problem_rows
+from kace.problems import DATA, SPLITS, problem_rows
 from kace.report.evaluation import evaluation_of, page
 from kace.runs.compare import compare_all
 from kace.runs.table import Table, open_tables
@@ -42,70 +42,8 @@ LADDER_CALLS = 5.4  # of the ladder per problem, as the paper has it
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
 CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")
 """Controls that the paper lists as missing."""
-EPOCHS = {"aime25": 2, "math-hard": 4, "olymmath": 2}
-TRAINED = {
-    "ace": ("ace", 2),
-    "domain-ace": ("domain-ace", 2),
-    "gepa": ("gepa", 1),
-    "tiered-ace": ("ace", 1),
-    "tiered-gepa": ("gepa", 2),
-}
-"""What other arms read: the method that makes it, and for how many epochs."""
-PAPER: Mapping[str, Mapping[str, float]] = {
-    "aime25": {
-        "single": 42.5,
-        "ace": 38.5,
-        "gepa": 51.0,
-        "domain-ace": 52.2,
-        "best-of-5": 51.8,
-        "tiered": 52.2,
-        "tiered-ace": 54.5,
-        "tiered-gepa": 56.6,
-        "kace": 62.2,
-        "kace-no-domain": 54.4,
-        "kace-reflections": 59.3,
-        "kace-monolithic": 51.6,
-        "kace-router": 56.4,
-        "kace-retriever": 56.2,
-    },
-    "math-hard": {
-        "best-of-5": 72.7,
-        "tiered": 73.3,
-        "tiered-ace": 70.0,
-        "tiered-gepa": 72.0,
-        "kace": 77.3,
-    },
-    "olymmath": {
-        "best-of-5": 40.7,
-        "tiered": 44.4,
-        "tiered-ace": 40.7,
-        "tiered-gepa": 44.4,
-        "kace": 48.3,
-    },
-}
-"""Accuracy in percent by system, means over 3 seeds."""
-PAPER_CALLS: Mapping[str, Mapping[str, float]] = {
-    "aime25": {"best-of-5": 5.0, "tiered": 5.4, "kace": 5.24},
-    "math-hard": {"best-of-5": 5.0, "tiered": 3.19, "kace": 3.41},
-    "olymmath": {"best-of-5": 5.0, "tiered": 5.24, "kace": 5.22},
-}
-PAPER_TREES = {
-    "aime25": (132, 33_600, 254),
-    "math-hard": (49, 6_400, 130),
-    "olymmath": (40, 4_500, 113),
-}
-"""Cards, tokens, and tokens per card."""
-PAPER_COSTS = (
-    (
-        "the paper's AIME: teacher, an epoch",
-        100_000,
-        1_000_000,
-        200_000,
-        320_000,
-        6.08,
-    ),
-    ("the paper's AIME: solver, 360 runs", None, None, None, None, 5.28, 6.84),
-)
+PAPER = tomllib.loads((DATA / "paper.toml").read_text(encoding="utf-8"))
+"""What the paper reports; see the file."""
 COSTS = (
     *("part", "cache write", "cache read", "fresh input", "output"),
     *("usd", "usd without caches"),
@@ -163,10 +101,10 @@ def command(
     them with --yes. With --tree, a frozen tree is read instead of learning one.
     --max-usd holds for all commands together.
     """
-    if benchmark not in PAPER:
+    if benchmark not in PAPER["accuracy"]:
         raise UsageError(
             f"unknown benchmark '{benchmark[:40]}'",
-            fix=f"choose one of {', '.join(PAPER)}",
+            fix=f"choose one of {', '.join(PAPER['accuracy'])}",
         )
     config = options.config(model=model, preset=benchmark, profile=PROFILE[1])
     urls = options.get("base_url")
@@ -242,7 +180,7 @@ class Recipe:
     @property
     def taught(self) -> bool:
         """Whether a teacher is asked for anything."""
-        return self.learns or any(arm in TRAINED for arm in self.arms)
+        return self.learns or any(arm in PAPER["trained"] for arm in self.arms)
 
     def commands(self) -> list[Command]:
         """Return everything to be done, in order."""
@@ -265,7 +203,7 @@ class Recipe:
         learn = (
             *("learn", "--train", self.data("train")),
             *("--held-out", validation, "--held-out", self.data("test")),
-            *("--epochs", str(EPOCHS[self.benchmark]), *PROFILE),
+            *("--epochs", str(PAPER["epochs"][self.benchmark]), *PROFILE),
             *(*self.model, *self.teacher, *self.settings, *self._out("tree")),
         )
         tree = str(self.out / "tree")
@@ -285,7 +223,7 @@ class Recipe:
             tree = ("--tree", str(self.read_tree))
         train = (
             *("learn", "--method", method, "--train", self.data("train")),
-            *("--epochs", str(epochs or EPOCHS[self.benchmark])),
+            *("--epochs", str(epochs or PAPER["epochs"][self.benchmark])),
             *(*PROFILE, *tree, *self.model, *self.teacher, *self.settings),
             *self._out(f"trained/{method}-{epochs}"),
         )
@@ -318,12 +256,13 @@ class Recipe:
 
 def made_by(spec: Spec) -> tuple[str, int]:
     """Return the method and the epochs that make what a system reads; 0 is the tree's."""
-    return TRAINED.get(spec.name, (spec.trainer, 0))
+    method, epochs = PAPER["trained"].get(spec.name, (spec.trainer, 0))
+    return method, epochs
 
 
 def default_arms(benchmark: str) -> tuple[str, ...]:
     """Return what the paper reports for the benchmark, and the controls."""
-    wanted = {*PAPER[benchmark], *CONTROLS}
+    wanted = {*PAPER["accuracy"][benchmark], *CONTROLS}
     return tuple(name for name in SYSTEMS if name in wanted)
 
 
@@ -369,10 +308,8 @@ def _outlook(recipe: Recipe, size: int) -> Iterator[str]:
         f"# evaluation takes about {calls:,.0f} solver calls; learning and training"
         " print theirs"
     )
-    known = []
-    for arm in recipe.arms:
-        if arm in PAPER[recipe.benchmark]:
-            known.append(f"{arm} {PAPER[recipe.benchmark][arm]}")
+    paper = PAPER["accuracy"][recipe.benchmark]
+    known = [f"{arm} {paper[arm]}" for arm in recipe.arms if arm in paper]
     if known:
         yield f"# the paper: {', '.join(known)}"
 
@@ -432,7 +369,8 @@ def paper_tables(
     recipe: Recipe, tables: Sequence[Table], config: Config
 ) -> dict[str, list[Row]]:
     """Return the paper's figures beside ours: arms, comparisons, tree and costs."""
-    paper = PAPER[recipe.benchmark]
+    paper = PAPER["accuracy"][recipe.benchmark]
+    calls = PAPER["calls"][recipe.benchmark]
     arms = []
     for table in tables:
         found = table.metrics()
@@ -441,7 +379,7 @@ def paper_tables(
             arm: Row = {"arm": name, "paper": paper.get(name)}
             arm |= {"here": round(100 * found.accuracy, 1)}
             arm |= _interval(found.wilson)
-            arm["paper's calls"] = PAPER_CALLS[recipe.benchmark].get(name)
+            arm["paper's calls"] = calls.get(name)
             arms.append({**arm, "calls": round(found.paper_calls, 2)})
     comparisons = []
     others = {table.name: table for table in tables}
@@ -458,7 +396,7 @@ def paper_tables(
     sizes = []
     if any(Need.TREE in spec.needs for spec in recipe.specs):
         sizes = tree_sizes(open_tree(recipe.read_tree))
-        cards = ("the paper's", "", *PAPER_TREES[recipe.benchmark])
+        cards = ("the paper's", "", *PAPER["trees"][recipe.benchmark])
         sizes.append(dict(zip(sizes[0], cards, strict=True)))
     costs = []
     if recipe.learns:
@@ -511,8 +449,10 @@ def cost_rows(bill: Bill, config: Config) -> list[Row]:
             plain = round(price.cost(Usage(part.input, 0, part.output)), 4)
         usd = None if part.usd is None else round(part.usd, 4)
         rows.append((part.role, *used, usd, plain))
-    rows += PAPER_COSTS
-    return [dict(zip_longest(COSTS, row)) for row in rows]
+    found = [dict(zip(COSTS, row, strict=True)) for row in rows]
+    for given in PAPER["costs"]:
+        found.append({name: given.get(name) for name in COSTS})
+    return found
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
