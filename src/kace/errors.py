@@ -30,7 +30,10 @@ class KaceError(Exception):
         self.fix = fix
 
     def __str__(self) -> str:
-        return f"{self.message}. Fix: {self.fix}" if self.fix else self.message
+        end = "" if self.message.endswith("?") else "."
+        return (
+            f"{self.message}{end} Fix: {self.fix}" if self.fix else self.message
+        )
 
 
 class UsageError(KaceError):
