@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -77,7 +77,7 @@ HEADS = {
 }
 ABOUT = {
     "tree": "Cards by domain and difficulty, with what each was measured to do.",
-    "run": "Recorded solves: how far each climbed, what it answered, what it cost.",
+    "run": "Recorded solves: how much is right, at how many calls a problem.",
     "learner": "What kace learn proposed, tried and kept.",
     "inbox": "Requests to a teacher. The reply is written here, in the page.",
 }
@@ -182,7 +182,10 @@ def summarize(workspace: Workspace, item: Item) -> Summary:
     if item.kind == "learner" or not trace.exists():
         return Summary(item, changed=changed)
     manifest = workspace.manifest(item.name)
-    about = f"{manifest.system[:80]} · {manifest.model[:80]}"
+    model = manifest.model
+    if model.startswith("replay/"):  # a path of this machine says little
+        model = f"replay of {PurePath(model).name}"
+    about = f"{manifest.system[:80]} · {model[:80]}"
     if trace.stat().st_size > SMALL_RUN:
         return Summary(item, "open it to count", changed, about=about)
     table = workspace.table(item.name)

@@ -147,7 +147,8 @@ def sorted_cards(
 def place_name(domain: str, difficulty: str) -> str:
     """Return the name of a place, such as `Number theory, hard`."""
     plain = domain.replace("_", " ")
-    return f"{plain[:1].upper()}{plain[1:]}, {difficulty}"
+    place = f"{plain[:1].upper()}{plain[1:]}"
+    return place if domain == difficulty else f"{place}, {difficulty}"
 
 
 def tree_page(request: PageRequest) -> Page:
