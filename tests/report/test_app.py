@@ -221,7 +221,7 @@ def test_a_damaged_item_says_what_is_wrong_with_it(tmp_path):
         (tmp_path / "oak" / "cards.jsonl").write_text("{}\n")
         answer = client.get("/tree/oak")
         assert answer.status_code == 500
-        assert "This cannot be shown" in answer.text and "the header cannot be read" in answer.text
+        assert "This cannot be shown" in answer.text and "the header is damaged" in answer.text
         assert client.get("/").status_code == 200
 
 
