@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -116,7 +116,7 @@ SYMBOLS |= _rules(r"""
 _GREEK_LETTER = re.compile("GREEK (?:SMALL|(CAPITAL)) LETTER ([A-Z]+)")
 
 _SYNONYMS = {
-    r"\frac": "dfrac tfrac cfrac",
+    r"\frac": "dfrac tfrac cfrac nicefrac sfrac",
     r"\binom": "dbinom tbinom",
     r"\leq": "le leqslant",
     r"\geq": "ge geqslant",
@@ -129,7 +129,6 @@ _SYNONYMS = {
     r"\pmod": "mod bmod pod",
     r"\overline": "bar",
     r"\\": "cr",
-    r"\or": "lor vee",
     "|": "vert lvert rvert",
     "<": "lt",
     ">": "gt",
@@ -142,7 +141,7 @@ _SYNONYMS = {
     "]": "rbrack",
     r"\{": "lbrace",
     r"\}": "rbrace",
-    ",": "quad qquad land wedge newline",
+    ",": "quad qquad newline",
     "": "boxed fbox left right mleft mright displaystyle textstyle limits big Big bigg"
     " Bigg bigl bigr Bigl Bigr mathbf boldsymbol mathit mathsf",
 }
@@ -157,6 +156,7 @@ _APPLIED = r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:ln|log|exp)(?
 _DECORATED = r"\\(?:overline|vec|hat|tilde|dot|widehat|mathbb|mathcal)(?![a-z])"
 _ARITHMETIC = r"""\frac \sqrt \binom \cdot \pi \infty \to \lfloor \rfloor \lceil \rceil \circ
 \begin{pmatrix} \end{pmatrix} \begin{vmatrix} \end{vmatrix} \\ \sum \prod \int"""
+_NUMBER = re.compile(r"\d+(?:\.\d+|\\frac\{\d+\}\{\d+\})?")
 _SIGNS = "+ - / ( ) { } ^ _ ! | & , [ ] ="
 ALGEBRA = frozenset(f"{_FUNCTIONS} {_ARITHMETIC} {_SIGNS}".split()) | GREEK
 """Tokens that algebra reads as they are meant, besides numbers and letters."""
@@ -169,7 +169,8 @@ hours hr hrs|min mins minute minutes|s sec secs second seconds|ms millisecond
 milliseconds|day days|week weeks|month months|year years|gal gallon gallons|L l liter
 liters litre litres|mL ml milliliter milliliters|quart quarts|pint pints|cup cups|
 dollar dollars usd|cent cents|lb lbs pound pounds|euro euros eur|yen|oz ounce ounces|
-ton tons|acre acres|J joule joules|N newton newtons|W watt watts|V volt volts|kelvin kelvins|
+ton tons|acre acres|J joule joules|N newton newtons|W watt watts|V volt volts|
+kelvin kelvins|A amp amps ampere amperes|ohm ohms|eV|Pa pascal pascals|kN|kJ|kW|mA|
 C celsius|F fahrenheit|Hz hertz|mol moles|mi_/_h mph|km_/_h kph|rpm|bit bits|byte bytes|
 unit units|way ways|people person persons|student students|child children|boy boys|
 girl girls|man men|woman women|apple apples|orange oranges|egg eggs|book books|page
@@ -208,6 +209,11 @@ _MATRIX = r"\\begin\{pmatrix\}((?:(?!\\begin).)*?)\\end\{pmatrix\}"
 _MARKUP = _rules(r"""
 \\operatorname\*?\s*\{([a-zA-Z]+)\}  ->  \\\1␣
 \\text\s*\{  ->  \\text{
+\\(?:land|wedge)(?![a-z])(?=.*(?:[=<>]|\\[lgn]eq|\\in))  ->  ,
+\\(?:lor|vee)(?![a-z])(?=.*(?:[=<>]|\\[lgn]eq|\\in))  ->  \\or␣
+^((?!.*\\pm).*)\\mp(?![a-z])  ->  \1\\pm
+\\log_([2-9])(\d+)\s*(?=$|[-+),}=])  ->  \\log_\1␣\2
+US(?=\\\$)  ->
 (?<=\s)!=  ->  \\neq␣
 <=>|<->  ->  \\iff␣
 =>|->  ->  \\Rightarrow␣
@@ -229,7 +235,7 @@ _MARKUP = _rules(r"""
 (?<!\\)\$  ->  ␣
 (?<!\\)\\[()\[\]]  ->
 \^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z])|\{?\s*\\text\{\s*o\s*\}\}?)|\\degrees?(?![A-Za-z])  ->  °
-°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF]\b)  ->  °
+\\text\{\s*°\s*[CF]?\s*\}|°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF]\b)  ->  °
 (?<=\d)\s+(?=\\frac(?![a-z]))  ->
 (?<=\d)\s*x\s*(?=10\s*\^)  ->  \\cdot␣
 (?<=[)\]])\s*U\s*(?=[(\[])  ->  \\cup␣
@@ -658,6 +664,8 @@ _NAMED_VALUES: dict[str, Value] = {
     r"\mathbb{R}": Collection("()", (MINUS_INFINITY, INFINITY)),
     r"\emptyset": Collection("{}", ()),
     r"\{\}": Collection("{}", ()),
+    "infinity": INFINITY,
+    "all real numbers": Collection("()", (MINUS_INFINITY, INFINITY)),
 }
 _Named = list[tuple[str, Value]]
 
@@ -714,13 +722,16 @@ def _several(values: Sequence[Value]) -> Value:
     return values[0]
 
 
-def _union(parts: Sequence[Value]) -> Value:
-    """Return a union, which algebra compares; its parts have no order."""
-    sets = all(
-        isinstance(part, Collection) and is_exact(part) for part in parts
-    )
-    text = r"\cup ".join(sorted(map(str, parts)))
-    return Formula(text, "set" if sets else "")
+def _union(parts: Iterable[Value], sign: str = r"\cup") -> Value:
+    """Return a union or difference, which algebra compares.
+
+    The parts of a union have no order.
+    """
+    items = sorted(parts, key=str) if sign == r"\cup" else list(parts)
+    sets = all(isinstance(item, Collection) for item in items)
+    exact = all(map(is_exact, items))
+    text = f"{sign} ".join(map(str, items))
+    return Formula(text, "set" if sets and exact else "")
 
 
 def _is_named(tokens: Sequence[str]) -> bool:
@@ -789,8 +800,9 @@ def _relation(tokens: list[str]) -> tuple[str, Value]:
     if not all(sides):
         return "", relation
     ends = (_value(sides[0]), _value(sides[2]))
-    if not all(map(is_exact, ends)):
-        return "", relation
+    for end in ends:
+        if isinstance(end, Formula) and not end.constant:
+            return "", relation
     delimiters = "(["[len(signs[0]) > 1] + ")]"[len(signs[1]) > 1]
     return join(sides[1]), Collection(delimiters, ends)
 
@@ -818,9 +830,10 @@ def _value(tokens: list[str]) -> Value:
         return Word(text.strip("()"))
     if tokens.count(":") == 1 and not re.search(r":\d\d$", text):
         tokens = ["/" if token == ":" else token for token in tokens]
-    parts = _split(tokens, (r"\cup",))
-    if len(parts) > 1:
-        return _union([_value(part) for part in parts])
+    for sign in (r"\cup", r"\setminus"):
+        parts = _split(tokens, (sign,))
+        if len(parts) > 1:
+            return _union(map(_value, parts), sign)
     bracketed = _bracketed(tokens)
     if bracketed is not None:
         return bracketed
@@ -849,8 +862,8 @@ def phrase(text: str) -> Value:
     kept = " ".join(kept.casefold().split())
     if not re.search(r"[a-z0-9]", kept):
         raise Ambiguous("no words")
-    if kept == "infinity":
-        return INFINITY
+    if kept in _NAMED_VALUES:
+        return _NAMED_VALUES[kept]
     if kept in NUMBER_WORDS:
         return Fraction(NUMBER_WORDS[kept])
     return Word(kept)
@@ -885,7 +898,7 @@ def _bracketed(tokens: list[str]) -> Value | None:
 def _is_readable(tokens: Sequence[str]) -> bool:
     """Whether algebra reads tokens as they are meant."""
     for token in tokens:
-        number = re.fullmatch(r"\d+(?:\.\d+)?", token)
+        number = _NUMBER.fullmatch(token)
         if token not in ALGEBRA and not number and not is_letter(token):
             return False
     text = join(tokens)
