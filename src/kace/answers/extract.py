@@ -657,26 +657,32 @@ _UNSURE = re.compile(
     re.VERBOSE,
 )
 _ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
+_REALS = Collection("()", (MINUS_INFINITY, INFINITY))
 _NAMED_VALUES: dict[str, Value] = {
     r"\infty": INFINITY,
     r"+\infty": INFINITY,
     r"-\infty": MINUS_INFINITY,
-    r"\mathbb{R}": Collection("()", (MINUS_INFINITY, INFINITY)),
+    "infinity": INFINITY,
     r"\emptyset": Collection("{}", ()),
     r"\{\}": Collection("{}", ()),
-    "infinity": INFINITY,
-    "all real numbers": Collection("()", (MINUS_INFINITY, INFINITY)),
+    r"\mathbb{R}": _REALS,
+    "all real numbers": _REALS,
 }
+
 _Named = list[tuple[str, Value]]
+
+
+def _depths(tokens: Sequence[str]) -> list[int]:
+    """Return how deeply tokens are nested, behind each of them."""
+    steps = [(token in _OPENING) - (token in _CLOSING) for token in tokens]
+    return list(accumulate(steps))
 
 
 def _split(tokens: Sequence[str], at: Sequence[str]) -> list[list[str]]:
     """Split at some tokens outside of all brackets."""
     parts: list[list[str]] = [[]]
-    level = 0
-    for token in tokens:
-        level += (token in _OPENING) - (token in _CLOSING)
-        if level == 0 and token in at:
+    for token, depth in zip(tokens, _depths(tokens), strict=True):
+        if depth == 0 and token in at:
             parts.append([])
         else:
             parts[-1].append(token)
@@ -867,12 +873,6 @@ def phrase(text: str) -> Value:
     if kept in NUMBER_WORDS:
         return Fraction(NUMBER_WORDS[kept])
     return Word(kept)
-
-
-def _depths(tokens: Sequence[str]) -> list[int]:
-    """Return how deeply tokens are nested, behind each of them."""
-    steps = [(token in _OPENING) - (token in _CLOSING) for token in tokens]
-    return list(accumulate(steps))
 
 
 def _bracketed(tokens: list[str]) -> Value | None:

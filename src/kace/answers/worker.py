@@ -78,19 +78,14 @@ def _comparison() -> Any:
         latex2sympy,
     )
     from math_verify import verify
-    from sympy import Rational  # type: ignore[import-untyped]
 
     @lru_cache(maxsize=256)
     def read(text: str) -> Any:
-        rational = re.fullmatch(r"(-?)(?:(\d+)|\\frac\{(\d+)\}\{(\d+)\})", text)
-        if rational:
-            sign, whole, above, below = rational.groups()
-            return Rational(int(sign + (whole or above)), int(below or 1))
         text = re.sub(
             r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text
         )
         try:
-            value = latex2sympy(text, normalization_config=None)
+            value = latex2sympy(text, is_real=True, normalization_config=None)
         except Exception:
             return None
         return _with_symbols(value)
@@ -118,15 +113,12 @@ def _comparison() -> Any:
 
 def _with_symbols(value: Any) -> Any:
     """Return a value in which `i` is imaginary, and `z` and `w` may be complex."""
-    from sympy import I, Symbol
+    from sympy import I, Symbol  # type: ignore[import-untyped]
 
+    named = {"i": I, "z": Symbol("z"), "w": Symbol("w")}
     symbols = {}
     for symbol in getattr(value, "free_symbols", ()):
-        symbols[symbol] = Symbol(symbol.name, real=True)
-        if symbol.name == "i":
-            symbols[symbol] = I
-        elif symbol.name in ("z", "w"):
-            symbols[symbol] = Symbol(symbol.name)
+        symbols[symbol] = named.get(symbol.name, symbol)
     return value.xreplace(symbols) if symbols else value
 
 
