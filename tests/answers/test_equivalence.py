@@ -133,6 +133,8 @@ CHANGES = [
     "0,%s", "0%%%s", "1{%s}", r"\mathbf{1}%s", "{%s}1", r"\boxed{0}\boxed{%s}", "-%s", "%s!", "%s'", "(%s, 0)",
     r"%s\text{ pi}", r"%s\text{ lakh}", r"%s\text{ dozen}", r"%s\text{ or more}", r"%s\text{ July}", "%s pct",
     r"\sqrt{%s}", "|x|=%s", "%s_{x}", "x_{%s}", "[0, %s]", r"\begin{pmatrix}1\\%s\end{pmatrix}", "%s x", "x%s",
+    "x=y, y=%s", r"x=0 \text{ when } y=%s", r"x=0 \lor y=%s", "1!%s", r"x \equiv y=%s", r"0 \mid x \mid %s",
+    r"\infty=%s", "%s..0", r"%s\text{ M}", r"%s\text{ hours and }1\text{ minute}", "%sth", "2020-06-%s",
     r"\text{at least }%s", r"\frac{%s}{0}", r"\overline{%s}", r"%s\pmod{2}", r"\binom{%s}{2}x", "1 %s/1000",
 ]  # fmt: skip
 UNKNOWN_WORDS = st.text("bdfjkpqvxz", min_size=2, max_size=9)
