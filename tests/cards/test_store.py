@@ -9,7 +9,7 @@ import pytest
 
 from kace.cards.card import Difficulty, card_line, read_card
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
-from kace.cards.tree import Add, Batch, Deprecate, Edit, EpistemicTree, Relocate, SetDomains, TreeError, applied
+from kace.cards.tree import Add, Batch, Deprecate, Edit, EpistemicTree, SetDomains, TreeError, applied
 from kace.errors import DataError, KaceError
 from tests.card_examples import DOMAINS, a_card, with_body
 
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> TreeStore:
     store = TreeStore.create(tmp_path / "tree", DOMAINS)
     for change in (
         *(Add(A), Add(B), Edit(BETTER)),
-        *(Relocate("EXACT_B_B", Difficulty.UNIVERSAL, ("geometry",)), Deprecate("EXACT_B_B")),
+        *(Edit(B.at(Difficulty.UNIVERSAL, ("geometry",))), Deprecate("EXACT_B_B")),
     ):
         store.apply(change, author="ada", note="why not")
     return store
@@ -49,7 +49,7 @@ def test_the_files_are_one_card_a_line_in_order_of_id(store: TreeStore):
 
 def test_the_log_says_who_did_what_and_what_was_there_before(store: TreeStore):
     log = store.log()
-    assert [entry.kind for entry in log] == ["create", "add", "add", "edit", "relocate", "deprecate"]
+    assert [entry.kind for entry in log] == ["create", "add", "add", "edit", "edit", "deprecate"]
     assert [entry.generation for entry in log] == list(range(6))
     edit = log[3]
     assert (edit.author, edit.note) == ("ada", "why not")
@@ -120,7 +120,6 @@ BAD_CHANGES = {
     "no such card": lambda: Deprecate("EXACT_Z_Z"),
     "path in an id": lambda: Deprecate("../X"),
     "registry without a used domain": lambda: SetDomains(DOMAINS[2:]),
-    "over the cap": lambda: Relocate("RUBRIC_LONG_BODY", Difficulty.MEDIUM, ("algebra",)),
 }
 
 

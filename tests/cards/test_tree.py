@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
-from kace.cards.tree import Add, Batch, Deprecate, Domain, Edit, EpistemicTree, Relocate, TreeError, applied, domain_of
+from kace.cards.tree import Add, Batch, Deprecate, Domain, Edit, EpistemicTree, TreeError, applied, domain_of
 from kace.ladder.tiers import TierName
 from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
 
@@ -91,7 +91,7 @@ def test_universal_cards_come_first_so_that_prompts_share_their_front():
 
 def test_relocating_changes_who_reads_a_card():
     tree = EpistemicTree.of(DOMAINS, [a_card()])
-    moved = applied(tree, Relocate("EXACT_SUM_OF_SQUARES", Difficulty.HARD, ("geometry",)))
+    moved = applied(tree, Edit(tree.card("EXACT_SUM_OF_SQUARES").at(Difficulty.HARD, ("geometry",))))
     assert moved.project(TierName.MS, ["algebra"]) == moved.project(TierName.HS, ["algebra"]) == ()
     assert [card.domain_tags for card in moved.project(TierName.HS, ["geometry"])] == [("geometry",)]
     assert applied(moved, Deprecate("EXACT_SUM_OF_SQUARES")).project(TierName.HS, ["geometry"]) == ()
@@ -105,7 +105,6 @@ def test_what_breaks_a_rule_is_refused_with_one_line():
         "no domain 'algebra'": lambda: tree.with_domains(DOMAINS[1:]),
         "already has a card": lambda: applied(tree, Add(a_card())),
         "no card 'EXACT_B_C'": lambda: applied(tree, Deprecate("EXACT_B_C")),
-        "no card '../X'": lambda: applied(tree, Relocate("../X", Difficulty.HARD, ("algebra",))),
         "two domains": lambda: EpistemicTree.of([*DOMAINS, DOMAINS[0]], []),
         "may not be called 'mixed'": lambda: EpistemicTree.of([Domain(name="mixed", description="x")], []),
         "not snake_case": lambda: domain_of({"name": "Number Theory", "description": "x"}),

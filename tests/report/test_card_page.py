@@ -9,7 +9,7 @@ import pytest
 
 from kace.cards.card import Card, Difficulty, Example, Status
 from kace.cards.store import TreeStore
-from kace.cards.tree import Deprecate, Edit, EpistemicTree, Relocate
+from kace.cards.tree import Deprecate, Edit, EpistemicTree
 from kace.ladder.record import Solution
 from tests.card_examples import DOMAINS, a_card
 from tests.report.samples import a_recall, a_run, a_solve, a_tree
@@ -142,7 +142,7 @@ def a_history(tmp_path: Path) -> TreeStore:
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [card, a_card("EXACT_OTHER_CARD")], author="planter")
     edited = card.with_payload(card.payload.replace("Check with small numbers.", "Check with very small numbers."))
     store.apply(Edit(edited), author="editor", note="be exact")
-    store.apply(Relocate(NAME, Difficulty.HARD, ("geometry",)), author="mover")
+    store.apply(Edit(store.load().card(NAME).at(Difficulty.HARD, ("geometry",))), author="mover")
     credited = measured(NAME, 5, -1, 11).provenance
     store.apply(Edit(store.load().card(NAME).model_copy(update={"provenance": credited})), author="learner")
     store.apply(Edit(a_card("EXACT_OTHER_CARD", routing_conditions=())), author="editor")
@@ -154,7 +154,7 @@ def test_history_tells_every_change_of_the_card_newest_first(tmp_path: Path) -> 
     a_history(tmp_path)
     page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
     words = said(page).split(" History ")[1]
-    order = ["deprecate never helped", "edit", "relocate", "edit be exact", "create"]
+    order = ["deprecate never helped", "learner", "mover", "edit be exact", "create"]
     assert [words.index(each) for each in order] == sorted(words.index(each) for each in order)
     assert "planter" in words
 

@@ -95,7 +95,7 @@ class JournalEntry(StrictRecord):
     time: str  # UTC, ISO 8601
     author: Annotated[str, Field(min_length=1, max_length=200), PLAIN]
     note: Annotated[str, Field(max_length=1_000), PLAIN]
-    # create, add, edit, relocate, deprecate, domains, batch, revert, freeze or thaw
+    # create, add, edit, deprecate, domains, batch, revert, freeze or thaw
     kind: Annotated[str, Field(pattern="^[a-z_]{1,20}$")]
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None

@@ -262,15 +262,6 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Relocate:
-    """Move a card to another difficulty or other domains."""
-
-    card_id: str
-    difficulty: Difficulty
-    domains: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Deprecate:
     """Never show a card again."""
 
@@ -291,55 +282,37 @@ class Batch:
     changes: tuple[Change, ...]
 
 
-Change = Add | Edit | Relocate | Deprecate | SetDomains | Batch
+Change = Add | Edit | Deprecate | SetDomains | Batch
 
 
 def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
     """Return the tree after a change; raise `TreeError` or `CardError` if it breaks a rule."""
-    cards: dict[
-        str, Card
-    ] = {}  # gathered, so that importing many cards stays quick
-    for each in _single_changes(change):
-        if isinstance(each, SetDomains):
-            tree = tree.revised(cards).with_domains(each.domains)
-            cards = {}
-            continue
-        name = _card_id(each)
-        if isinstance(each, Add):
-            if name in cards or name in tree:
-                raise TreeError(
-                    f"the tree already has a card {name}",
-                    fix="edit it, or choose another id",
-                )
-            cards[name] = each.card
-            continue
-        now = cards.get(name) or tree.card(name)
+    # Gathered, so that importing many cards stays quick.
+    cards: dict[str, Card | None] = {}
+
+    def now(name: str) -> Card:
+        return cards.get(name) or tree.card(name)
+
+    for each in change.changes if isinstance(change, Batch) else (change,):
         match each:
+            case Add(card):
+                if card.card_id in cards or card.card_id in tree:
+                    raise TreeError(
+                        f"the tree already has a card {card.card_id}",
+                        fix="edit it, or choose another id",
+                    )
+                cards[card.card_id] = card
             case Edit(card):
-                cards[name] = card
-            case Relocate(_, difficulty, domains):
-                cards[name] = now.at(difficulty, domains)
-            case Deprecate():
-                cards[name] = now.with_status(Status.DEPRECATED)
+                cards[now(card.card_id).card_id] = card
+            case Deprecate(name):
+                cards[name] = now(name).with_status(Status.DEPRECATED)
+            case SetDomains(domains):
+                tree = tree.revised(cards).with_domains(domains)
+                cards = {}
+            case Batch():
+                tree = applied(tree.revised(cards), each)
+                cards = {}
     return tree.revised(cards)
-
-
-def _single_changes(
-    change: Change,
-) -> Iterator[Add | Edit | Relocate | Deprecate | SetDomains]:
-    if isinstance(change, Batch):
-        for each in change.changes:
-            yield from _single_changes(each)
-    else:
-        yield change
-
-
-def _card_id(change: Add | Edit | Relocate | Deprecate) -> str:
-    return (
-        change.card.card_id
-        if isinstance(change, Add | Edit)
-        else change.card_id
-    )
 
 
 def cards_by_source(tree: EpistemicTree) -> Mapping[str, frozenset[str]]:

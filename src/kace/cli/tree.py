@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from kace.cards.tree import (
     Domain,
     Edit,
     EpistemicTree,
-    Relocate,
     SetDomains,
 )
 from kace.cli.models import ensure_weights
@@ -46,7 +45,6 @@ from kace.cli.terminal import (
     RunProgress,
     aligned,
     decoded,
-    json_of,
     note,
     plain,
     print_lines,
@@ -164,21 +162,21 @@ def try_card(
 
 @command.command()
 @TREE
-@click.argument("what", nargs=-1, metavar="[ID | cards | PLACE...]")
+@click.argument("what", required=False, metavar="[ID | cards]")
 @takes("json")
-def show(options: Options, tree: Path, what: tuple[str, ...]) -> None:
-    """Draw the tree, show one card with its history, or list cards.
+def show(options: Options, tree: Path, what: str | None) -> None:
+    """Draw the tree, show one card with its history, or list the cards.
 
-    kace tree show TREE geometry hard. PLACE is a domain, a difficulty or a status.
     Listed as JSON, cards have the form that `kace tree add` reads.
     """
     store = TreeStore.open(tree) if tree.is_dir() else None
     found = store.load() if store else open_tree(tree)
-    if what and (what[0] in found or what[0].isupper()):
-        card = found.card(what[0])
+    if what == "cards":
+        for card in found:
+            options.show(card_line(card), [_card_row(card)])
+    elif what is not None:
+        card = found.card(what)
         options.show(card_line(card), _card_lines(card, store))
-    elif what:
-        print_lines(_list_cards(found, what, options.as_json))
     else:
         figures = _figures(tree, found, store)
         options.show(figures, _drawing(figures))
@@ -235,12 +233,6 @@ def add(tree: Path, file: str, why: str) -> None:
 @click.argument("card_id", metavar="ID")
 @click.argument("file", required=False)
 @click.option(
-    "--difficulty",
-    type=click.Choice([kind.value for kind in Difficulty]),
-    help="Move the card to this difficulty.",
-)
-@click.option("--domains", help="Move it to these domains, joined by commas.")
-@click.option(
     "--deprecate",
     is_flag=True,
     help="Keep the card but never show it again; say why with --note.",
@@ -250,12 +242,10 @@ def edit(
     tree: Path,
     card_id: str,
     file: str | None,
-    difficulty: str | None,
-    domains: str | None,
     deprecate: bool,
     why: str,
 ) -> None:
-    """Replace a card or its text, move it, or deprecate it.
+    """Replace a card or its text, or deprecate it.
 
     FILE is the card as JSON, or its new text; '-' is standard input. In a terminal and
     without FILE, its text opens in $EDITOR.
@@ -263,10 +253,9 @@ def edit(
     store = _open_store(tree)
     before = store.load()
     card = before.card(card_id)
-    moved = difficulty is not None or domains is not None
-    if moved + deprecate + (file is not None) > 1:
+    if deprecate and file is not None:
         raise UsageError(
-            "a card is replaced, moved or deprecated, one at a time",
+            "a card is replaced or deprecated, one at a time",
             fix="run kace tree edit for each",
         )
     change: Change
@@ -276,12 +265,6 @@ def edit(
                 "a card is deprecated for a reason", fix="say why with --note"
             )
         change = Deprecate(card_id)
-    elif moved:
-        kind = Difficulty(difficulty) if difficulty else card.difficulty_tag
-        names = card.domain_tags
-        if domains is not None:
-            names = tuple(domains.replace(",", " ").split())
-        change = Relocate(card_id, kind, names)
     else:
         if file is None:
             file = f"{card_id}.txt"
@@ -467,32 +450,11 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
     yield from aligned(rows)
 
 
-def _list_cards(
-    tree: EpistemicTree, places: Sequence[str], as_json: bool
-) -> Iterator[str]:
-    """Yield the cards that are in all of some places, one per line."""
-    known = (*tree.domain_names, UNIVERSAL, *Difficulty, *Status)
-    wanted = set(places) - {"cards"}
-    unknown = wanted.difference(known)
-    if unknown:
-        raise UsageError(
-            f"the tree has no card and no place '{min(unknown)[:40]}'",
-            fix=f"choose one of {', '.join(dict.fromkeys(known))}, or cards",
-        )
-    count = 0
-    for card in tree:
-        kind = card.difficulty_tag.value
-        if wanted <= {*card.domain_tags, kind, card.status.value}:
-            count += 1
-            triggers = "; ".join(card.triggers)
-            place = f"{kind}/{'+'.join(card.domain_tags)}"
-            line = f"{card.card_id}  {place}  {card.status.value}  "
-            yield (
-                json_of(card_line(card))
-                if as_json
-                else line + plain(triggers, 200)
-            )
-    note(f"{count} of {len(tree)} cards")
+def _card_row(card: Card) -> str:
+    """Return a card on one line."""
+    place = f"{card.difficulty_tag.value}/{'+'.join(card.domain_tags)}"
+    triggers = plain("; ".join(card.triggers), 200)
+    return f"{card.card_id}  {place}  {card.status.value}  {triggers}"
 
 
 def _card_lines(card: Card, store: TreeStore | None) -> Iterator[str]:
