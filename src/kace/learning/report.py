@@ -603,7 +603,12 @@ def _forecast_solver(
     runs = settings.epochs * (settings.add_runs + 1 + settings.refine / 2)
     if settings.impact == "dropout":
         runs += settings.epochs * settings.impact_runs
-    return forecast_attempts(text, train, runs * LADDER_ATTEMPTS, config)
+    attempts = runs * LADDER_ATTEMPTS
+    if settings.impact == "leave_one_out":
+        # Every attempt past ES is made again without each card of its block.
+        cards = FAILED_SHARE * train * settings.cards_per_problem / DOMAINS
+        attempts += settings.epochs * cards * (LADDER_ATTEMPTS - 2)
+    return forecast_attempts(text, train, attempts, config)
 
 
 def forecast_attempts(
