@@ -248,7 +248,8 @@ class Config(BaseModel):
     serve_key: SecretStr | None = Field(default=None, exclude=True)
     # Wait for exchange replies and for batch jobs to end; or stop and name what is missing.
     wait: bool = Field(default=True, exclude=True)
-    seed: Annotated[int, Field(ge=0)] = 0
+    # The learner multiplies it by 10,000, and tables hold integers of 64 bits.
+    seed: Annotated[int, Field(ge=0, lt=1 << 40)] = 0
     temperature: Temperature | None = None  # of every tier, over the preset's
     max_tokens: Tokens | None = None  # of every tier, over the preset's
     sampling: dict[LadderTier, Draw] = Field(default_factory=dict)

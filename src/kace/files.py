@@ -120,6 +120,14 @@ def write_atomic(path: Path, content: str | bytes) -> None:
         raise cannot_write(path, error) from None
 
 
+def remove(path: Path) -> None:
+    """Delete a file, if there is one. Raises `KaceError` for a folder in its place."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
 def sync(fd: int) -> None:
     """Make a file or a folder durable, where its file system can."""
     try:

@@ -14,6 +14,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from kace.models.scripted import Scripted, steady
 from kace.problems import load_problems
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
+from tests.models.chat_server import ChatServer, completion, says
 
 PRICE = Price(1.0, 10.0)
 KEY = "canary/key+0123456789"
@@ -189,6 +191,73 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, words: tuple[
     lines = [line for line in done.stderr.splitlines() if line.startswith("kace: ")]
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert lines[-1].startswith("kace: the output cannot be written")
+
+
+# Settings
+
+
+ODD_PROXIES = ("http://[bad", "http://127.0.0.1:99999", "http://", "socks5://x", "http://ü[x", "::::", "http://a b:80")
+
+
+@pytest.mark.parametrize("proxy", ODD_PROXIES)
+def test_an_odd_proxy_is_one_line(tmp_path: Path, proxy: str):
+    server = ("--model", "openai/m", "--base-url", "http://10.255.0.1:9/v1")
+    done = run_kace(tmp_path, "solve", "6 times 7?", *server, http_proxy=proxy, no_proxy="")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert "proxy" in done.stderr
+
+
+def test_an_address_that_is_not_ascii_goes_through_a_proxy(tmp_path: Path):
+    with ChatServer([says(r"\boxed{42}")]) as server:
+        there = ("--model", "openai/m", "--base-url", "http://model.invalid/vü/1")
+        proxy = server.url.removesuffix("/v1")
+        done = run_kace(tmp_path, "solve", "6 times 7?", *there, http_proxy=proxy, no_proxy="")
+    assert done.returncode == 0 and "42" in done.stdout, done.stderr
+    assert {seen.path for seen in server.requests} == {"http://model.invalid/v%C3%BC/1/chat/completions"}
+
+
+@pytest.mark.parametrize("seed", [10**30, 2**63, 2**40])
+def test_a_seed_that_no_table_holds_is_refused_before_a_call(tmp_path: Path, seed: int):
+    (tmp_path / "p.jsonl").write_text('{"problem": "6 times 7?", "answer": "42"}\n')
+    done = run_kace(tmp_path, "eval", "--data", "p.jsonl", *DICE, "--seed", str(seed), "--out", "run")
+    assert done.returncode == 2 and "setting 'seed'" in done.stderr
+    assert not (tmp_path / "run").exists()
+    kept = run_kace(tmp_path, "eval", "--data", "p.jsonl", *DICE, "--seed", str(2**40 - 1), "--out", "run")
+    assert kept.returncode == 0 and "could not be read" not in run_kace(tmp_path, "report", "run").stderr
+
+
+# Connections
+
+
+def test_no_call_fails_where_the_server_closes_idle_connections():
+    """It closes each one a moment after its reply, and does not say so."""
+    body = json.dumps(completion({"content": r"\boxed{4}"})).encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    served = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await reader.readuntil(b"}]")
+            served += 1
+            writer.write(head.encode() + body)
+            await asyncio.sleep(0.001 * (served % 10))
+        writer.close()
+
+    async def work() -> Ledger:
+        ledger = Ledger()
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            model = OpenAIModel("m", base_url=url, api_key=None, timeout=60.0, name="openai/m")
+            metered = Metered(Limited(model, 100, base=0.01), ledger, "solver")
+            async with asyncio.TaskGroup() as group:
+                for index in range(600):
+                    group.create_task(metered.complete(request(index)))
+            await metered.aclose()
+        return ledger
+
+    assert asyncio.run(work()).calls < 900, "after the first lost connections, requests open their own"
+    assert served == 600
 
 
 # Problems

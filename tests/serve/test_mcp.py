@@ -20,7 +20,7 @@ from kace.cli import app
 from kace.cli import serve as verb
 from kace.errors import UsageError
 from tests.card_samples import card, small_tree
-from tests.command import run_kace
+from tests.command import environment, run_kace
 from tests.models.chat_server import Answer, ChatServer
 from tests.recorded import recorded
 
@@ -207,6 +207,38 @@ def test_bad_input_is_one_line_and_nothing_outside_what_was_opened_is_read(tmp_p
     heard = asked(tmp_path, ["open", "--model", "scripted/steady"], *bad.values())
     for wanted, each in zip(bad, heard, strict=True):
         assert each.failed and each.text.startswith(wanted) and "\n" not in each.text, each.text
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "text"),
+    [
+        ("solve", {"problem": f"6 times 7? {HALF}"}, "42"),
+        ("explain_run", {"run": HALF}, "no run is open here"),
+        ("search_cards", {"query": f"{HALF}{HALF} x"}, "no tree is open here"),
+        (f"none{HALF}", {}, "there is no tool 'none?'"),
+    ],
+)
+def test_half_a_character_is_answered_like_any_other(tmp_path: Path, tool: str, given: Mapping[str, str], text: str):
+    """JSON may hold half a character, which no client library sends."""
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": tool, "arguments": given}},
+    ]
+    env = {**environment(tmp_path), "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    command = [sys.executable, "-m", "kace", "mcp", "--model", "scripted/steady"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
+        assert server.stdin and server.stdout
+        for message in messages:
+            print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
+        replies = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
+    assert replies[1]["id"] == 2 and text in replies[1]["result"]["content"][0]["text"]
 
 
 def test_a_model_that_cannot_be_opened_leaves_the_other_tools_and_no_key_reaches_the_client(tmp_path: Path):

@@ -358,7 +358,16 @@ async def _read_lines(descriptor: int) -> AsyncIterator[str]:
 
     threading.Thread(target=read, daemon=True).start()
     while line := await lines.get():
-        yield line
+        yield _whole_characters(line)
+
+
+def _whole_characters(line: str) -> str:
+    """Return a line of JSON without half characters, which the library leaves unanswered."""
+    if "\\ud" not in line.lower():
+        return line
+    with suppress(ValueError, RecursionError):
+        line = json.dumps(json.loads(line), ensure_ascii=False)
+    return line.encode("utf-8", "replace").decode()
 
 
 def _describe(name: str) -> protocol.Tool:
