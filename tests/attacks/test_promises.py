@@ -13,7 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -229,8 +229,9 @@ def test_a_seed_that_no_table_holds_is_refused_before_a_call(tmp_path: Path, see
 # Connections
 
 
-def test_no_call_fails_where_the_server_closes_idle_connections():
+def test_no_call_fails_where_the_server_closes_idle_connections(record_property: Callable[[str, object], None]):
     """It closes each one a moment after its reply, and does not say so."""
+    record_property("tries", 600)
     body = json.dumps(completion({"content": r"\boxed{4}"})).encode()
     head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     served = 0

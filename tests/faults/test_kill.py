@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ from tests.runs.few_rows import recorded
 
 PROBLEMS = [Problem(f"How much is {n}?", "3", label=f"p{n}") for n in range(60)]
 CONFIG = load_config({"model": "scripted/dice?sides=4&latency=0.004", "max_connections": 8}, env={})
+
+
+Tell = Callable[[str, object], None]
 
 
 def run_to_the_end(folder: Path) -> None:
@@ -59,11 +63,12 @@ def votes(folder: Path) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_killed_at_fifty_instants_it_ends_as_if_never_killed(tmp_path: Path):
+def test_killed_at_fifty_instants_it_ends_as_if_never_killed(tmp_path: Path, record_property: Tell):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_to_the_end(whole)
     instants = random.Random(1)
     kills = sum(run_and_be_killed(broken, instants.uniform(0.005, 0.06)) for _ in range(50))
+    record_property("tries", kills)
     assert kills >= 10, "most children must die at work for this to test anything"
     run_to_the_end(broken)
     assert votes(broken) == votes(whole)

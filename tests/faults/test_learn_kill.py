@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,11 +74,14 @@ def steps_of(tree: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_killed_after_every_single_step_it_ends_in_the_same_tree(tmp_path: Path):
+def test_killed_after_every_single_step_it_ends_in_the_same_tree(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+):
     whole = learned(tmp_path / "whole")
     kills = 0
     while killed(tmp_path / "broken", before=True) and killed(tmp_path / "broken"):
         kills += 2  # every second process gets one step further than the last
+    record_property("tries", kills)
     assert kills > 80, "a run has many steps"
     assert learned(tmp_path / "broken") == whole
     store = TreeStore.open(tmp_path / "broken")

@@ -56,7 +56,8 @@ def add_fifty(folder: Path, writer: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_eight_processes_of_fifty_edits_lose_none(tmp_path: Path):
+def test_eight_processes_of_fifty_edits_lose_none(tmp_path: Path, record_property: Callable[[str, object], None]):
+    record_property("tries", 400)
     store = TreeStore.create(tmp_path / "tree", DOMAINS)
     writers = [forked(lambda n=n: add_fifty(store.folder, n)) for n in range(8)]
     sizes = []
@@ -85,7 +86,10 @@ def killed_after(seconds: float, work: Callable[[], None]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_killed_at_fifty_instants_the_tree_agrees_with_its_journal(tmp_path: Path):
+def test_killed_at_fifty_instants_the_tree_agrees_with_its_journal(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+):
+    record_property("tries", 50)
     folder = TreeStore.create(tmp_path / "tree", DOMAINS, [a_card(f"EXACT_N_{n}") for n in range(20)]).folder
     instants = random.Random(5)
     generation = 0
