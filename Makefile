@@ -6,7 +6,7 @@ DEMO := $(if $(REPLAY),--replay,)
 # One more than there are cores: some tests wait for others' clocks.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, 1 + (os.cpu_count() or 1)))')
 
-.PHONY: demo test test-slow fuzz audit check browser bench results problems lock clean
+.PHONY: demo test test-slow fuzz attack audit check browser bench results problems lock clean
 
 demo: .venv/installed
 	@$(BIN)/kace demo $(DEMO)
@@ -22,14 +22,18 @@ test-slow: .venv/installed
 fuzz: .venv/installed
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/attacks/test_fuzz.py --hypothesis-profile fuzz
 
-# Known vulnerabilities of what is installed; fails where there are some, and where nobody can be asked.
+# Kills, faults and payloads with counts, into results/attacks.md.
+attack: .venv/installed
+	@$(BIN)/python benchmarks/attack.py
+
+# Known vulnerabilities of what is installed; fails where there are some, and where no database can be reached.
 audit: .venv/installed
 	@test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; } \
 	  || { echo "PIP-AUDIT CANNOT BE INSTALLED HERE: nothing was audited"; exit 1; }
 	@.venv/audit/bin/pip-audit --disable-pip --require-hashes --progress-spinner off -r requirements.lock >.venv/audit.txt 2>&1; status=$$?; \
 	  missed=$$(grep -c "could not be audited" .venv/audit.txt); \
 	  if [ $$missed != 0 ] || ! grep -q "known vulnerabilit" .venv/audit.txt; then \
-	    echo "NO DATABASE OF VULNERABILITIES CAN BE HAD HERE: packages not audited: $$missed (.venv/audit.txt)"; exit 1; fi; \
+	    echo "NO DATABASE OF VULNERABILITIES CAN BE REACHED: packages not audited: $$missed (.venv/audit.txt)"; exit 1; fi; \
 	  cat .venv/audit.txt; exit $$status
 
 # The viewer is tested in a real browser. Where it cannot be had, those tests are skipped and say so.

@@ -15,7 +15,7 @@ import pytest
 
 from kace.baselines.systems import spec_of
 from kace.cards.store import TreeStore
-from kace.cli.reproduce import PAPER, TITLES, Recipe, check_recipe, default_arms
+from kace.cli.reproduce import PAPER, REFLECTIONS, TITLES, Recipe, check_recipe, default_arms
 from kace.config import load_config
 from kace.errors import UsageError
 from kace.learning.study import bill_of
@@ -191,17 +191,19 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     assert "Compared with kace" in page, "kace is what the others are compared with"
 
 
-def test_a_frozen_tree_of_the_papers_size_runs_whole(tmp_path: Path):
-    """Every arm that needs no training, on 132 cards."""
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["untrained", "all"])
+def test_a_frozen_tree_of_the_papers_size_runs_whole(tmp_path: Path, whole: bool):
+    """132 cards by a script, so that none names a training problem, and there is nothing to reflect on."""
     write_aime(tmp_path / "data")
     tree = paper_tree(tuple(DOMAINS))
     TreeStore.create(tmp_path / "tree", tree.domains, tree, author="a script")
     assert run_kace(tmp_path, "tree", "freeze", "tree").returncode == 0
-    arms = [arm for arm in TABLE if not spec_of(arm).trainer]
+    arms = [arm for arm in TABLE if arm != REFLECTIONS and (whole or not spec_of(arm).trainer)]
+    more = () if whole else ("--arms", ",".join([*arms, REFLECTIONS]))
     with ChatServer(ChatWorld()) as server:
-        more = ("--tree", "tree", "--arms", ",".join(arms), "--yes")
-        done = run_kace(tmp_path, *words(tmp_path, server.url, *more))
+        done = run_kace(tmp_path, *words(tmp_path, server.url, *more, "--tree", "tree", "--yes"))
     assert done.returncode == 0, done.stderr
+    assert "no card of tree names a training problem" in done.stderr
     written = (tmp_path / "r" / "paper.json").read_text()
     assert "-0.0" not in written
     table = json.loads(written)

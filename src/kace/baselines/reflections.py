@@ -30,6 +30,7 @@ from kace.learning import StepResult
 from kace.learning.study import RunReading, StepName, TreeWriter
 from kace.learning.teacher import FailedProblem
 from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
+from kace.problems import Problem
 
 AUTHOR = "kace learn --method reflections"
 SOURCE = "the solver's own reflection"
@@ -62,14 +63,21 @@ class Reflected(StepResult):
         return f"{len(self.cards)} cards, {len(self.missing)} without"
 
 
+def problems_behind(
+    tree: EpistemicTree, train: Sequence[Problem]
+) -> list[Problem]:
+    """Return the training problems that cards of a tree were written from, by name."""
+    sources: set[str] = set()
+    for card in tree.shown:
+        sources.update(card.provenance.supporting_problems)
+    by_name = {one_line(problem.name): problem for problem in train}
+    return [by_name[name] for name in sorted(sources & by_name.keys())]
+
+
 async def train_reflections(training: Training) -> EpistemicTree:
     """Write the frozen tree of reflections to the plan's folder."""
     plan = training.plan
-    by_name = {one_line(problem.name): problem for problem in plan.train}
-    sources: set[str] = set()
-    for card in plan.tree.shown:
-        sources.update(card.provenance.supporting_problems)
-    problems = [by_name[name] for name in sorted(sources & by_name.keys())]
+    problems = problems_behind(plan.tree, plan.train)
     if plan.tree.shown and not problems:
         raise DataError(
             "no card of the tree came from a training problem",

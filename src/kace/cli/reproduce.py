@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import click
 
 from kace.baselines.gepa import require_gepa
+from kace.baselines.reflections import problems_behind
 from kace.baselines.systems import SYSTEMS, Need, Spec, require_domains, spec_of
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cards.tree import EpistemicTree
@@ -32,7 +33,7 @@ from kace.ladder.retrieve import estimate
 from kace.learning.study import Bill, bill_of, check_training, read_bill
 from kace.models.base import Usage
 from kace.models.budget import Ledger
-from kace.problems import DATA, SPLITS, problem_rows
+from kace.problems import DATA, SPLITS, load_problems, problem_rows
 from kace.report.evaluation import evaluation_of, page
 from kace.runs.compare import compare_all
 from kace.runs.table import Table, open_tables
@@ -42,6 +43,7 @@ LADDER_CALLS = 5.4  # of the ladder per problem, as the paper has it
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
 CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")
 """Controls that the paper lists as missing."""
+REFLECTIONS = "kace-reflections"
 PAPER = tomllib.loads((DATA / "paper.toml").read_text(encoding="utf-8"))
 """What the paper reports; see the file."""
 COSTS = (
@@ -128,6 +130,8 @@ def command(
         tree=options.get("tree"),
     )
     size = _write_splits(recipe, config, options.limit)
+    if recipe.tree is not None:
+        recipe = leave_out(recipe)
     check_recipe(recipe, config)
     commands = recipe.commands()
     for each in commands:
@@ -277,6 +281,22 @@ def _write_splits(recipe: Recipe, config: Config, limit: int | None) -> int:
         write_atomic(Path(recipe.data(split)), f"{rows}\n")
         size = len(data.problems)
     return size
+
+
+def leave_out(recipe: Recipe) -> Recipe:
+    """Return the recipe without reflections if no card names a training problem."""
+    assert recipe.tree is not None
+    train = load_problems(Path(recipe.data("train")))
+    if REFLECTIONS not in recipe.arms:
+        return recipe
+    if problems_behind(open_tree(recipe.tree), train):
+        return recipe
+    note(
+        f"kace: no card of {recipe.tree} names a training problem that it was written "
+        f"from, so {REFLECTIONS} is left out"
+    )
+    arms = tuple(arm for arm in recipe.arms if arm != REFLECTIONS)
+    return replace(recipe, arms=arms)
 
 
 def check_recipe(recipe: Recipe, config: Config) -> None:
