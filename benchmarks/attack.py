@@ -121,7 +121,6 @@ def run_kills(kills: int) -> str:
 
 def page(counts: Sequence[Count], kills: str) -> str:
     """Return the table as Markdown."""
-    commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     total = Count(
         "all",
         sum(each.tests for each in counts),
@@ -135,15 +134,20 @@ def page(counts: Sequence[Count], kills: str) -> str:
         "`python benchmarks/attack.py`, which exits with 1 if anything fell. A try is a kill, fault, payload, edit or",
         "case; a test falls if any of its tries does.",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit.stdout.strip()}, Python {platform.python_version()}, "
-        f"{platform.system()}, {os.cpu_count()} cores.",
+        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores.",
         "",
         "| attack | tests | tries | tests that fell | skipped |",
         "|---|---|---|---|---|",
     ]
     for each in (*counts, total):
         lines.append(f"| {each.name} | {each.tests:,} | {each.tries:,} | {each.fell} | {each.skipped} |")
-    lines += ["", f"`kace eval` killed at random moments (`bench_kill.py`): {kills}", ""]
+    lines += [
+        "",
+        f"`kace eval` killed at random moments (`bench_kill.py`): {kills}.",
+        "A call is finished when its reply is on disk; no such call was made again. What was repeated was under way, or",
+        "answered and not yet on disk: at most one call per connection.",
+        "",
+    ]
     return "\n".join(lines)
 
 
