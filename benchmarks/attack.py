@@ -134,7 +134,7 @@ def page(counts: Sequence[Count], kills: str) -> str:
         "`python benchmarks/attack.py`, which exits with 1 if anything fell. A try is a kill, fault, payload, edit or",
         "case; a test falls if any of its tries does.",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores.",
+        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {os.cpu_count()} cores.",
         "",
         "| attack | tests | tries | tests that fell | skipped |",
         "|---|---|---|---|---|",
@@ -144,8 +144,8 @@ def page(counts: Sequence[Count], kills: str) -> str:
     lines += [
         "",
         f"`kace eval` killed at random moments (`bench_kill.py`): {kills}.",
-        "A call is finished when its reply is on disk; no such call was made again. What was repeated was under way, or",
-        "answered and not yet on disk: at most one call per connection.",
+        "Its calls run over 64 connections. What it repeats was under way, or answered and not yet on disk; the tests",
+        "of kills count every call whose reply is on disk, and none is made again.",
         "",
     ]
     return "\n".join(lines)

@@ -318,3 +318,25 @@ def test_a_folder_of_somebody_else_names_no_file_outside(desk: Desk, server: Bat
     (tmp_path / "run" / "batches" / f"{tag}.json").write_text(json.dumps(state))
     assert texts(desk.ask(*MANY)) == boxed(40)
     assert [victim.read_text() for victim in victims] == ["mine"] * 2
+
+
+def test_a_state_of_somebody_else_names_no_file_but_its_own(desk: Desk, server: BatchServer, tmp_path: Path):
+    folder = tmp_path / "run" / "batches"
+    folder.mkdir(parents=True)
+    victims = [tmp_path / "run" / f"notes.{kind}" for kind in ("in", "json")]
+    for victim in victims:
+        victim.write_text("mine")
+    state = {"model": desk.make().identity, "tag": "../notes", "attempts": {}}
+    own = folder / f"{'a' * 24}.json"
+    own.write_text(json.dumps(state))
+    assert texts(desk.ask(*MANY)) == boxed(40)
+    assert [victim.read_text() for victim in victims] == ["mine"] * 2 and not own.exists()
+
+
+@pytest.mark.parametrize("name", ["{}.in", ".{}.in.ab.tmp"])
+def test_a_folder_in_the_place_of_a_file_is_one_line(desk: Desk, tmp_path: Path, name: str):
+    place = tmp_path / "run" / "batches" / name.format("a" * 24)
+    place.mkdir(parents=True)
+    with pytest.raises(KaceError, match=r"cannot write .*is a directory"):
+        desk.ask(*MANY)
+    assert place.is_dir()

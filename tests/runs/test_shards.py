@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from kace.baselines.evaluate import Trial, run_trial
 from kace.config import load_config
-from kace.errors import DataError, UsageError
+from kace.errors import DataError, KaceError, UsageError
 from kace.problems import Dataset, Problem, set_hash
 from kace.runs.run import Run
 from kace.runs.shards import Shard, merge_shards
@@ -127,3 +129,31 @@ def test_a_link_in_a_shard_is_not_followed(tmp_path: Path):
     (tmp_path / "one" / "calls" / "a.jsonl").symlink_to(tmp_path / "secret")
     with pytest.raises(DataError, match="links inside a folder are not followed"):
         merge_shards([tmp_path / "one"], tmp_path / "merged")
+
+
+@pytest.mark.parametrize("put", [lambda place, mine: place.symlink_to(mine), lambda place, mine: os.mkfifo(place)])
+@pytest.mark.parametrize("name", ["traces.jsonl", "problems.jsonl", "lock", "calls"])
+@pytest.mark.timeout(300)  # against a pipe that is waited for
+def test_what_lies_where_a_merged_file_goes_is_not_written_through(
+    shards: list[Path], tmp_path: Path, name: str, put: Callable[[Path, Path], None]
+):
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    (tmp_path / "merged").mkdir()
+    put(tmp_path / "merged" / name, mine)
+    with pytest.raises(KaceError) as caught:
+        merge_shards(shards, tmp_path / "merged")
+    assert mine.read_text() == "mine" and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"of": 10**12}, {"of": "many"}, {"index": [1]}, {"index": 0}, {"problems": "all"}, {"problems": None}]
+)
+def test_a_shard_that_says_what_no_shard_is_is_refused(shards: list[Path], tmp_path: Path, odd: dict[str, object]):
+    path = shards[0] / "run.json"
+    manifest = json.loads(path.read_text())
+    manifest["shard"] |= odd
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="is no shard"):
+        merge_shards(shards, tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()

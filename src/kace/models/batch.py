@@ -48,6 +48,7 @@ from kace.files import (
     inside,
     open_plain,
     read_plain,
+    remove,
     write_atomic,
 )
 from kace.models.base import (
@@ -471,7 +472,7 @@ class Batched(Wrapper):
 
     def _delete(self, batch: RequestBatch) -> None:
         for kind in ("json", "in"):
-            self._path(batch, kind).unlink(missing_ok=True)
+            remove(self._path(batch, kind))
 
     def _read_left(self) -> list[RequestBatch]:
         """Return the batches that an earlier process left, and delete what is done."""
@@ -481,7 +482,7 @@ class Batched(Wrapper):
             if not own:
                 continue
             if path.suffix != ".json":
-                path.unlink()
+                remove(path)
                 continue
             try:
                 batch = RequestBatch.model_validate_json(read_plain(path))

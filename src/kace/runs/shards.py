@@ -89,16 +89,20 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     parts = [manifest.part("shard") for manifest in manifests]
     found = {}  # problems by shard
     for folder, part in zip(folders, parts, strict=True):
-        if not {"index", "of", "problems", "among"} <= part.keys():
+        try:
+            shard = Shard.read(f"{part['index']}/{part['of']}")
+            size = int(str(part["problems"]))
+            part["among"]
+        except (KeyError, ValueError, UsageError):
             raise DataError(
                 f"{folder} is no shard", fix="give runs made with --shard I/N"
-            )
+            ) from None
         if any(part[name] != parts[0][name] for name in ("of", "among")):
             raise UsageError(
                 f"{folder} is a shard of other problems than {folders[0]}",
                 fix="merge shards of one division of one file",
             )
-        found[part["index"]] = part["problems"]
+        found[shard.index] = size
     shared = {**manifests[0].content}
     del shared["shard"]
     for folder, manifest in zip(folders, manifests, strict=True):
@@ -121,14 +125,13 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
                     run.keep(solution)
     counts = Table.open(out).counts()
     missing = []
-    for index in range(1, int(str(parts[0]["of"])) + 1):
+    for index in range(1, shard.of + 1):
         if index not in found:
             missing.append(str(index))
     gaps = []
     if missing:
         gaps.append(f"shards missing: {', '.join(missing)}")
-    wanted = sum(int(str(size)) for size in found.values())
-    wanted *= max(1, len(counts.seeds))
+    wanted = sum(found.values()) * max(1, len(counts.seeds))
     if counts.solves < wanted:
         lacking = wanted - counts.solves
         gaps.append(f"{lacking:,} of {wanted:,} solves missing")
