@@ -312,6 +312,11 @@ def test_a_money_cap_holds_by_the_price():
     assert paid(raised.value)["kace"]["usd"] == 0.001, "two attempts; a third might have been too dear"
 
 
+def test_what_an_unknown_price_comes_to_is_not_zero():
+    with Running(Dear(climber)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
+        assert client.chat.completions.create(model="kace", messages=PROBLEM).kace["usd"] is None
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_money_cap_needs_a_price(stream: bool):
     with Running(Dear(climber)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:

@@ -654,6 +654,8 @@ class SolveService:
         record: Record | None = None,
     ) -> None:
         self.session = session
+        price = session.ledger.price(session.kit.model.name)
+        self._priced = price is not None
         self.waiting = 0
         self.closing = False
         self._limits = limits
@@ -664,8 +666,7 @@ class SolveService:
 
     def check(self, body: ChatBody) -> None:
         """Refuse a request that cannot start. Raises `ApiError`."""
-        price = self.session.ledger.price(self.session.kit.model.name)
-        if body.kace.max_usd is not None and price is None:
+        if body.kace.max_usd is not None and not self._priced:
             message = (
                 "max_usd needs a price for the model, and this server has none"
             )
@@ -696,11 +697,14 @@ class SolveService:
                 )
         except (ApiError, KaceError) as error:
             failure = _as_api_error(error)
-            failure.paid = {"kace": _cost(bill), "usage": _usage(bill.usage)}
+            failure.paid = {
+                "kace": _cost(bill, self._priced),
+                "usage": _usage(bill.usage),
+            }
             raise failure from None
         details = {
             **_details(solution),
-            **_cost(bill),
+            **_cost(bill, self._priced),
             "seconds": round(solution.seconds, 3),
             "seed": solution.seed,
             "ignored": body.ignored,
@@ -929,7 +933,8 @@ def _content(body: ChatBody, solution: Solution) -> str:
     return text
 
 
-def _cost(bill: Ledger) -> dict[str, object]:
+def _cost(bill: Ledger, priced: bool) -> dict[str, object]:
+    """Return what a request took; `usd` is `None` where a price is not known."""
     calls = {}
     tokens = {}
     for role, spent in bill.roles.items():
@@ -940,7 +945,8 @@ def _cost(bill: Ledger) -> dict[str, object]:
             "cached": usage.cached,
             "output": usage.output,
         }
-    return {"calls": calls, "tokens": tokens, "usd": round(bill.usd, 6)}
+    usd = round(bill.usd, 6) if priced else None
+    return {"calls": calls, "tokens": tokens, "usd": usd}
 
 
 # The record
