@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
-from kace.cli import VERBS, app
+from kace.cli import EXAMPLES, VERBS, app
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of, tree_path
 from kace.models.cache import read_calls
@@ -197,3 +199,15 @@ def test_the_list_of_verbs_says_what_each_says_of_itself():
     for verb, told in ((verb, told) for verbs in VERBS.values() for verb, told in verbs.items()):
         command = app.get_command(None, verb)
         assert " ".join((command.help or "").split("\n\n")[0].split()) == told
+
+
+def test_every_verb_has_examples_whose_options_exist():
+    assert EXAMPLES.keys() == {name for verbs in VERBS.values() for name in verbs}
+    for line in (line for lines in EXAMPLES.values() for line in lines):
+        words = shlex.split(line)[1:]
+        command: click.Command | None = app
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            command = command.get_command(click.Context(command), words.pop(0))
+        assert command, line
+        known = {option for each in command.params for option in each.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line

@@ -37,6 +37,7 @@ VERBS = {
     },
 }
 EXAMPLES = {
+    "demo": ("kace demo --replay",),
     "solve": (
         'kace solve "What is 6 times 7?" --model openai/gpt-4.1-mini',
         "kace solve --file problems.jsonl --tree starter --out runs/mine",
@@ -61,7 +62,20 @@ EXAMPLES = {
     "serve": (
         "kace serve --tree TREE --model openai/NAME --record runs/served",
     ),
+    "tree": (
+        "kace tree init mine",
+        "kace tree new-card mine --file card.md",
+        'kace tree try mine "A PROBLEM" --answer 42',
+        "kace tree edit mine CARD --deprecate",
+    ),
+    "reproduce": (
+        "kace reproduce aime25 --model openai/gpt-4.1-mini --teacher anthropic/NAME",
+    ),
+    "view": ("kace view TREE runs/without runs/with", "kace view inbox"),
     "data": ("kace data split mine.csv --out data",),
+    "models": ("kace models pull qwen2.5-coder-1.5b",),
+    "mcp": ("kace mcp --tree TREE runs",),
+    "doctor": ("kace doctor --model openai/gpt-4.1-mini",),
 }
 MODULES = {"mcp": "serve", "view": "serve"}
 """Where verbs are that share a module."""
