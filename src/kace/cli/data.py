@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from kace.cli.options import PATH, Commands, Options, takes
-from kace.cli.terminal import json_of, note, print_lines
+from kace.cli.terminal import note
 from kace.config import Config
 from kace.errors import UsageError
 from kace.files import write_atomic
@@ -40,31 +39,27 @@ def command() -> None:
 @takes("json")
 def list_sets(options: Options) -> None:
     """List the data sets, their splits and whether they are here."""
-    sets: list[dict[str, Any]] = []
-    for name, splits in BUNDLED.items():
-        sizes = {split: len(load_bundled(name, split)) for split in splits}
-        sets.append(
-            {"name": name, "splits": sizes, "here": True, "about": "bundled"}
-        )
     cache = options.config().cache_dir / "data"
-    for known in published_sets().values():
-        repositories = {file.repo: None for file in known.files}
-        about = f"{known.about}  [{', '.join(repositories)}; {known.licence}]"
-        row: dict[str, Any] = {
-            "name": known.name,
-            "splits": {name: part.size for name, part in known.splits.items()},
-            "here": all(is_cached(file, cache) for file in known.files),
-            "about": about,
-        }
-        sets.append(row)
-    if options.as_json:
-        print_lines(map(json_of, sets))
-        return
-    for row in sets:
-        counts = " / ".join(f"{size:,}" for size in row["splits"].values())
-        here = "here" if row["here"] else "not here"
-        print(f"{row['name']:12} {counts:25} {here:9} {row['about']}")
-    print("any other: a file of problems, as JSONL, JSON or CSV")
+    known = published_sets()
+    for name in NAMES:
+        here = True
+        about = "bundled"
+        if name in known:
+            files = known[name].files
+            here = all(is_cached(file, cache) for file in files)
+            repositories = ", ".join(dict.fromkeys(file.repo for file in files))
+            about = (
+                f"{known[name].about}  [{repositories}; {known[name].licence}]"
+            )
+            sizes = {s: part.size for s, part in known[name].splits.items()}
+        else:
+            sizes = {s: len(load_bundled(name, s)) for s in BUNDLED[name]}
+        row = {"name": name, "splits": sizes, "here": here, "about": about}
+        counts = " / ".join(f"{size:,}" for size in sizes.values())
+        state = "here" if here else "not here"
+        options.show(row, [f"{name:12} {counts:25} {state:9} {about}"])
+    if not options.as_json:
+        print("any other: a file of problems, as JSONL, JSON or CSV")
 
 
 @command.command()

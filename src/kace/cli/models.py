@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from kace.cli.options import Commands, Options, takes
@@ -56,10 +58,8 @@ def pull(options: Options, name: str) -> None:
 
     It is accepted by SHA-256 only; the same command resumes a download.
     """
-    name = name.removeprefix("local/")
-    config = options.config(model=f"local/{name}")
-    ensure_weights(config, ask=False)
-    print(weights_folder(config) / find_weights(name).file)
+    config = options.config()
+    print(_fetch(find_weights(name.removeprefix("local/")), config))
 
 
 def ensure_weights(config: Config, *, ask: bool = True) -> None:
@@ -85,7 +85,7 @@ def ensure_weights(config: Config, *, ask: bool = True) -> None:
     _fetch(weights, config)
 
 
-def _fetch(weights: Weights, config: Config) -> None:
+def _fetch(weights: Weights, config: Config) -> Path:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -96,7 +96,7 @@ def _fetch(weights: Weights, config: Config) -> None:
             title = f"{weights.name}: {step}"
             bar.update(task, description=title, completed=done)
 
-        fetch(
+        return fetch(
             weights,
             cache=weights_folder(config),
             hub=config.hub,
