@@ -102,7 +102,6 @@ ACTIONS: dict[str, Attack] = {
         (*TREE, "lock"),
     ),
     "tree freeze": (trees, lambda at: TreeStore.open(at).freeze(author="x"), (*TREE, "lock")),
-    "tree revert": (trees, lambda at: TreeStore.open(at).revert(0, author="x"), (*TREE, "lock")),
     "tree snapshot": (
         trees,
         lambda at: TreeStore.open(at).snapshot("epoch-1"),

@@ -68,7 +68,7 @@ IN_ITS_PLACE = (a_link, a_dangling_link, a_hard_link, a_pipe, a_device, a_folder
 SAID = {"tree thresholds", "learn costs"}  # tell in what they return, or say there is none
 LEFT_OUT = {("learn report", "learn/learn.json"), ("run view", "calls/one.jsonl")}  # pages show what else there is
 LOGS = ("journal.jsonl", "traces.jsonl", "problems.jsonl", "steps.jsonl")
-APPENDING = {"tree edit", "tree freeze", "tree revert", "solve", "learn"}
+APPENDING = {"tree edit", "tree freeze", "solve", "learn"}
 CASES = [
     (action, name, kind)
     for action, (_, _, names) in ACTIONS.items()

@@ -1,4 +1,4 @@
-"""The tree on disk: history that can be replayed, reverted and frozen, and files that open or say why not."""
+"""The tree on disk: its history, freezing it, and files that open or say why not."""
 
 from __future__ import annotations
 
@@ -57,30 +57,11 @@ def test_the_log_says_who_did_what_and_what_was_there_before(store: TreeStore):
     assert edit.time.endswith("+00:00")
 
 
-def test_every_past_tree_can_be_had_again(store: TreeStore):
-    empty = EpistemicTree.of(DOMAINS, [])
-    assert store.at(0) == empty
-    assert store.at(2) == applied(empty, Batch((Add(A), Add(B))))
-    assert store.at(5) == store.load()
-    with pytest.raises(TreeError, match="no generation 6"):
-        store.at(6)
-
-
-def test_reverting_restores_exactly_and_can_itself_be_reverted(store: TreeStore):
-    last = store.load()
-    assert store.revert(2, author="ada") == store.at(2)
-    assert reopened(store).load().content_hash() == store.at(2).content_hash()
-    assert store.log()[-1].kind == "revert"
-    store.revert(5, author="ada")
-    assert store.load().content_hash() == last.content_hash()
-    assert store.generation == 7
-
-
 def test_domains_are_part_of_history(store: TreeStore):
     store.apply(SetDomains(DOMAINS[:2]), author="ada")
     assert store.load().domain_names == ("algebra", "geometry")
-    store.revert(5, author="ada")
-    assert reopened(store).load().domains == DOMAINS
+    (entry,) = store.log()[6:]
+    assert entry.domains and (entry.domains.before, entry.domains.after) == (DOMAINS, DOMAINS[:2])
 
 
 def test_a_batch_happens_whole_or_not_at_all(store: TreeStore):
@@ -110,7 +91,6 @@ def test_a_batch_is_its_changes_in_order(store: TreeStore):
 def test_a_change_that_alters_nothing_leaves_no_trace(store: TreeStore):
     store.apply(Edit(BETTER), author="ada")
     store.apply(Deprecate("EXACT_B_B"), author="ada")
-    store.revert(5, author="ada")
     assert store.generation == 5
 
 
@@ -143,9 +123,8 @@ def test_an_author_that_cannot_stand_in_a_log_is_refused(store: TreeStore, autho
 def test_a_frozen_store_refuses_changes_until_it_is_thawed(store: TreeStore):
     digest = store.freeze()
     assert digest == store.load().content_hash() == store.frozen_hash == frozen_hash_of(store.folder) == store.freeze()
-    for change in (lambda: store.apply(Deprecate("EXACT_A_A"), author="ada"), lambda: store.revert(1, author="ada")):
-        with pytest.raises(KaceError, match=r"frozen at .*thaw"):
-            change()
+    with pytest.raises(KaceError, match=r"frozen at .*thaw"):
+        store.apply(Deprecate("EXACT_A_A"), author="ada")
     store.thaw(author="ada")
     assert frozen_hash_of(store.folder) is None
     store.apply(Deprecate("EXACT_A_A"), author="ada")

@@ -2,8 +2,8 @@
 
 cards.jsonl, a header and one card per line, is the tree. Its header has the content
 hash of what follows, so a file that was edited by hand is refused. journal.jsonl is the
-history, one line per change, appended and synced before cards.jsonl is replaced; past
-trees are rebuilt from it. snapshots/ has named copies of cards.jsonl; lock is held by
+history, one line per change, appended and synced before cards.jsonl is replaced.
+snapshots/ has named copies of cards.jsonl; lock is held by
 the one writer.
 """
 
@@ -56,8 +56,6 @@ from kace.files import (
 MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal
 LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
-_SUM = 16
-_SUFFIX = len(',"sum":""}') + _SUM
 _SNAPSHOT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?"
 )
@@ -95,46 +93,13 @@ class JournalEntry(StrictRecord):
     time: str  # UTC, ISO 8601
     author: Annotated[str, Field(min_length=1, max_length=200), PLAIN]
     note: Annotated[str, Field(max_length=1_000), PLAIN]
-    # create, add, edit, deprecate, domains, batch, revert, freeze or thaw
+    # create, add, edit, deprecate, domains, batch, freeze or thaw
     kind: Annotated[str, Field(pattern="^[a-z_]{1,20}$")]
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
     # The content hash, where the tree is frozen afterwards.
     frozen: str | None = None
-
-    def line(self) -> str:
-        """Return the entry as the journal holds it, ending with its checksum."""
-        text = self.model_dump_json()
-        return f'{text[:-1]},"sum":"{_checksum(text.encode())}"}}'
-
-
-def read_entry(line: bytes) -> JournalEntry:
-    """Read a line of the journal; raise `TreeError` if it is damaged."""
-    text = line[:-_SUFFIX] + b"}"
-    if line[-_SUFFIX:] != f',"sum":"{_checksum(text)}"}}'.encode():
-        raise TreeError("it is damaged: its checksum does not match")
-    try:
-        return JournalEntry.model_validate_json(text, context=TRUSTED)
-    except ValidationError:
-        raise TreeError("it is no journal entry of this version") from None
-
-
-def _checksum(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:_SUM]
-
-
-def replayed(
-    tree: EpistemicTree, entries: Iterable[JournalEntry]
-) -> EpistemicTree:
-    """Return the tree after the entries, oldest first."""
-    cards = {}
-    domains = None
-    for entry in entries:
-        for change in entry.cards:
-            cards[change.card_id] = change.after
-        if entry.domains:
-            domains = entry.domains.after
-    return tree.revised(cards, domains)
+    sum: str = Field(default="", exclude=True)  # of entries of older versions
 
 
 def author() -> str:
@@ -328,15 +293,6 @@ class TreeStore:
             tree = applied(state.tree, change)
             return self._commit(state, tree, kind, author, note)
 
-    def revert(
-        self, generation: int, *, author: str, note: str = ""
-    ) -> EpistemicTree:
-        """Make the tree exactly what it was at a generation, as a new change."""
-        note = note or f"back to generation {generation}"
-        with self._writing() as state:
-            tree = self.at(generation)
-            return self._commit(state, tree, "revert", author, note)
-
     def freeze(self, *, author: str = "kace", note: str = "") -> str:
         """Refuse changes from now on; return the hash every later load must match."""
         with self._writing(frozen=True) as state:
@@ -361,28 +317,11 @@ class TreeStore:
         entries = {}
         newest = self.generation
         for line in self._lines():
-            with suppress(TreeError):
-                entry = read_entry(line)
+            with suppress(ValidationError):
+                entry = JournalEntry.model_validate_json(line, context=TRUSTED)
                 if entry.generation <= newest:
                     entries[entry.generation] = entry
         return tuple(entries.values())
-
-    def at(self, generation: int) -> EpistemicTree:
-        """Return the tree as it was at a generation."""
-        newest = self.generation
-        if not 0 <= generation <= newest:
-            raise TreeError(
-                f"the tree has no generation {generation}",
-                fix=f"choose one from 0 to {newest}",
-            )
-        entries = self.log()[: generation + 1]
-        for number in range(generation + 1):
-            if number >= len(entries) or entries[number].generation != number:
-                raise TreeError(
-                    f"{self.journal_path}: generation {number} cannot be read",
-                    fix="choose an earlier one, or open a snapshot",
-                )
-        return replayed(NOTHING.tree, entries)
 
     def snapshot(self, name: str) -> Path:
         """Keep the tree under a name, in a file that `open_tree` reads."""
@@ -480,7 +419,7 @@ class TreeStore:
         try:
             # A torn last line is cut first.
             with LineLog(self.journal_path) as log:
-                log.append(entry.line())
+                log.append(entry.model_dump_json())
         except OSError as error:  # of the sync at the end
             raise cannot_write(self.journal_path, error) from None
         # A killed writer may have left temporary files; this one holds the lock.

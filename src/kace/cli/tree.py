@@ -296,20 +296,6 @@ def log(options: Options, tree: Path, card: str | None) -> None:
 
 @command.command()
 @TREE
-@click.argument("generation", type=click.IntRange(min=0))
-@NOTE
-def revert(tree: Path, generation: int, why: str) -> None:
-    """Restore a tree to a generation, as a new change."""
-    store = _open_store(tree)
-    store.revert(generation, author=author(), note=_flat(why))
-    note(
-        f"{tree} is as it was at generation {generation}; now generation "
-        f"{store.generation}"
-    )
-
-
-@command.command()
-@TREE
 @NOTE
 def freeze(tree: Path, why: str) -> None:
     """Refuse changes from now on and print the content hash."""
