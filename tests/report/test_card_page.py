@@ -200,9 +200,9 @@ def opened(tmp_path: Path, **runs: list[Solution]) -> Shown:
     return page_of(workspace_of(tmp_path / "oak", *paths), f"/tree/oak/card/{NAME}")
 
 
-def test_a_run_that_read_the_card_is_named_with_its_share_and_interval(tmp_path: Path) -> None:
+def test_a_run_that_read_the_card_is_named_with_its_counts(tmp_path: Path) -> None:
     page = opened(tmp_path, with_cards=solves("rrrw?"))
-    assert "with_cards 5 of 5 75% of 4 30% to 95%" in said(page)
+    assert "with_cards 5 of 5 3 of 4" in said(page)
     assert 'href="/run/with_cards"' in page.body
 
 

@@ -122,7 +122,7 @@ def test_cards_that_broke_most_in_the_open_runs_come_first(tmp_path: Path) -> No
     assert ids(page.body)[:2] == [bad, good]
     assert "1 card broke more than it gained." in said(page)
     card = said(page_of(shelf, f"/tree/oak/card/{bad}"))
-    assert "In 1 open run, 2 solves read it: 0 gained , 2 broken against the ladder without cards." in card
+    assert "In the open runs, 2 solves read it: 0 gained , 2 broken against the ladder without cards." in card
     assert f"It breaks more than it gains. To stop showing it: kace tree edit oak {bad} --deprecate" in card
 
 

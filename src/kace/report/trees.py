@@ -44,7 +44,6 @@ from kace.report.render import (
 )
 from kace.report.workspace import OpenTree
 from kace.runs.compare import compare
-from kace.runs.stats import wilson
 from kace.runs.table import CardUse
 
 PER_PAGE = 50
@@ -173,13 +172,7 @@ def tree_page(request: PageRequest) -> Page:
     }
     filtered = any(value for key, value in chosen.items() if key != "sort")
     listed = [card for card in cards if _is_chosen(card, chosen)]
-    counts = _counts(request, opened)
-    in_runs = bool(counts)
-    for card in cards:
-        record = card.provenance
-        if record.n_uses and not in_runs:
-            done = (record.n_uses, 0, 0, record.n_wins, record.n_losses)
-            counts[card.card_id] = CardUse(card.card_id, *done)
+    counts, in_runs = _counts(request, opened)
     sort = chosen["sort"] or ("worst" if counts else "lift")
     ordered = sorted_cards(listed, sort, counts)
     per_page = PER_PAGE if filtered else FIRST
@@ -239,18 +232,29 @@ def _runs_of(
         yield run, request.workspace.base_of(run)
 
 
-def _counts(request: PageRequest, opened: OpenTree) -> dict[str, CardUse]:
-    """Add up what each card gained and broke in the open runs that have a base."""
+def _counts(
+    request: PageRequest, opened: OpenTree
+) -> tuple[dict[str, CardUse], bool]:
+    """Return what cards gained and broke, and whether the open runs say so.
+
+    Where no open run has a base, it is what their learner counted.
+    """
     found: dict[str, CardUse] = {}
     for run, base in _runs_of(request, opened):
-        if not base:
-            continue
         with suppress(KaceError):
+            other = request.workspace.table(base) if base else None
             table = request.workspace.table(run)
-            for use in table.cards(base=request.workspace.table(base)):
+            for use in table.cards(base=other) if other else ():
                 known = found.get(use.card)
                 found[use.card] = known + use if known else use
-    return found
+    if found:
+        return found, True
+    for card in opened.tree:
+        record = card.provenance
+        if record.n_uses:
+            counted = (record.n_uses, 0, 0, record.n_wins, record.n_losses)
+            found[card.card_id] = CardUse(card.card_id, *counted)
+    return found, False
 
 
 def _effects(
@@ -282,7 +286,6 @@ def card_page(request: PageRequest) -> Page:
         raise NotHere(what, fix="search the tree for what it says")
     card = opened.tree.card(card_id)
     kind = card.difficulty_tag.value
-    record = card.provenance
     places = []
     for domain in card.domain_tags:
         address = request.link("tree", name, domain=domain, difficulty=kind)
@@ -291,19 +294,11 @@ def card_page(request: PageRequest) -> Page:
     with suppress(TextError):  # a text of an older version is shown as it is
         parts = read_payload(card.payload)
     lift = lift_of(card)
-    uses = list(_uses(request, opened, card_id))
-    total = CardUse(
-        card_id, record.n_uses, 0, 0, record.n_wins, record.n_losses
-    )
-    paired = [use for use in uses if use["base"]]
-    if paired:
-        total = CardUse(card_id, 0, 0, 0)
-        for use in paired:
-            total += use["use"]
+    counts, in_runs = _counts(request, opened)
     values = {
         "card": card,
-        "total": total,
-        "paired": paired,
+        "total": counts.get(card_id),
+        "in_runs": in_runs,
         "tree_name": name,
         "status_words": STATUS_WORDS[card.status],
         "places": places,
@@ -311,7 +306,7 @@ def card_page(request: PageRequest) -> Page:
         "sent": _as_sent(card, opened),
         "lift": lift if lift and lift.counts else None,
         "verdicts": VERDICTS,
-        "uses": uses,
+        "uses": list(_uses(request, opened, card_id)),
         "history": _history(opened, card_id) if opened.path.is_dir() else None,
     }
     crumbs = (HOME, Crumb(name, ("tree", name)))
@@ -341,14 +336,11 @@ def _uses(
             # All solves count where the base has none of these problems and seeds.
             found = table.cards(card_id, base=other) or table.cards(card_id)
             for use in found:
-                judged = use.right + use.wrong
                 yield {
                     "run": run,
                     "base": base,
                     "use": use,
                     "solves": len(table),
-                    "judged": judged,
-                    "interval": wilson(use.right, judged) if judged else None,
                 }
 
 
