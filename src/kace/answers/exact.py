@@ -7,6 +7,7 @@ near algebra has to decide.
 
 from __future__ import annotations
 
+import cmath
 import math
 import re
 import zlib
@@ -122,6 +123,16 @@ _FUNCTIONS = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CONSTANTS = {r"\pi": complex(math.pi), "e": complex(math.e), "i": 1j}
 
 
+_APPLIED = {
+    r"\sin": cmath.sin,
+    r"\cos": cmath.cos,
+    r"\tan": cmath.tan,
+    r"\exp": cmath.exp,
+    r"\ln": cmath.log,
+}
+_OPERANDS = ("(", r"\frac", r"\sqrt", r"\pi", *_APPLIED)
+
+
 def is_letter(token: str) -> bool:
     """Whether a token is an unknown, with its index, or a constant of one letter."""
     named = _INDEXED.fullmatch(token)
@@ -150,7 +161,7 @@ def are_far(left: Point, right: Point) -> bool:
         other = complex(right)
     except OverflowError:
         return False  # too large for a float: algebra compares them
-    return abs(one - other) > 1e-9 * max(abs(one), abs(other))
+    return abs(one - other) > 1e-9 * max(abs(one), abs(other), 1e-3)
 
 
 def _power(base: Point, exponent: Point) -> Point:
@@ -225,7 +236,7 @@ class _Arithmetic:
 
     def starts_factor(self) -> bool:
         token = self.peek()
-        known = token in ("(", r"\frac", r"\sqrt", r"\pi") or is_letter(token)
+        known = token in _OPERANDS or is_letter(token)
         return known or token[:1].isdigit()
 
     def power(self) -> Point:
@@ -253,6 +264,8 @@ class _Arithmetic:
             if odd and radicand.real < 0:  # the real root, as it is written
                 return -_power(-radicand, 1 / degree)
             return _power(radicand, 1 / degree)
+        if token in _APPLIED:
+            return self.applied(token)
         if token[0].isdigit():
             return literal(token)
         if self.peek() == "(" and token[0] in _FUNCTIONS:
@@ -261,6 +274,15 @@ class _Arithmetic:
             raise NoExactValue("not a number")
         point = complex(0.5 + zlib.crc32(token.encode()) / 2**32)
         return _CONSTANTS.get(token, point)
+
+    def applied(self, name: str) -> Point:
+        """Return the value of a function whose argument has a clear end."""
+        exponent = self.group() if self.skip("^") else Fraction(1)
+        argument = self.factor() if self.peek() == "(" else self.power()
+        clear = self.peek() in _APPLIED or not self.starts_factor()
+        if not clear or not argument or exponent == -1:
+            raise NoExactValue("an argument without an end, or an inverse")
+        return _power(_APPLIED[name](complex(argument)), exponent)
 
     def group(self) -> Point:
         self.take("{")
