@@ -84,8 +84,14 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
     agree = not all(names) or len(set(names)) < 2
     if agree and left.key == right.key:
         return Verdict.SAME
-    if left.tolerance:
-        return Verdict.SAME if left.near(right) else Verdict.DIFFERENT
+    if (
+        left.tolerance
+        and isinstance(one, Fraction)
+        and isinstance(other, Fraction)
+    ):
+        share = Fraction(left.tolerance) * max(abs(one), abs(other))
+        near = abs(one - other) <= share
+        return Verdict.SAME if near else Verdict.DIFFERENT
     relations = _kind(one) == _kind(other) == "relation"
     exact = is_exact(left.value) and is_exact(right.value)
     if not exact and (agree or relations) and _is_open(one, other):

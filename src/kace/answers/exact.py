@@ -56,7 +56,9 @@ class Formula:
     @property
     def constant(self) -> bool:
         """Whether it has a value, and no unknowns."""
-        letters = re.sub(r"\\(?:pi|sqrt|frac|cdot)", "", self.latex)
+        letters = re.sub(
+            r"\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)", "", self.latex
+        )
         unknown = re.search("[A-Za-df-hj-z]", letters)
         return self.point is not None and unknown is None
 
@@ -170,11 +172,7 @@ def _power(base: Point, exponent: Point) -> Point:
         return complex(base) ** complex(exponent)
     degree = exponent.denominator
     if degree > 1:
-        above, below = base.as_integer_ratio()
-        root = Fraction(
-            round(math.pow(abs(above), 1 / degree)),
-            round(math.pow(below, 1 / degree)),
-        )
+        root = Fraction(float(abs(base)) ** (1 / degree)).limit_denominator()
         if root**degree != base:
             return complex(base) ** complex(exponent)
         base = root
@@ -260,9 +258,9 @@ class _Arithmetic:
                 degree = literal(self.take())
                 self.take("]")
             radicand = self.group()
-            odd = degree.numerator % 2 and isinstance(radicand, Fraction)
-            if odd and radicand.real < 0:  # the real root, as it is written
-                return -_power(-radicand, 1 / degree)
+            odd = degree.numerator % 2 == 1
+            if odd and isinstance(radicand, Fraction) and radicand < 0:
+                return -_power(-radicand, 1 / degree)  # the real root
             return _power(radicand, 1 / degree)
         if token in _APPLIED:
             return self.applied(token)

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 
 from kace.answers.exact import (
@@ -70,8 +70,9 @@ def _rules(table: str, **parts: str) -> list[tuple[str, str]]:
 
 # Braces of arguments are written as \1 and \2, so that what keeps braces has no argument.
 _MARKS = str.maketrans("␣⟦⟧⟪⟫", "\0\1\2\3\4")
-SYMBOLS = dict.fromkeys("−–—‒‐‑﹣", "-")
-SYMBOLS |= _rules(r"""
+SYMBOLS = dict(
+    _rules(r"""
+−  ->  -
 ×  ->  \cdot␣
 ·  ->  \cdot␣
 ⋅  ->  \cdot␣
@@ -113,6 +114,15 @@ SYMBOLS |= _rules(r"""
 …  ->  \ldots␣
 ∶  ->  :
 """)
+)
+_SCRIPTS = _rules(r"""
+\s  ->  ␣
+[\ufe00-\ufe0f]  ->
+[–—‒‐‑]  ->  -
+([√∛∜])\s*(\d+)  ->  \1{\2}
+[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+  ->  ^{\g<0>}
+[₀-₉₊₋₍₎]+  ->  _{\g<0>}
+""")  # fmt: skip
 _GREEK_LETTER = re.compile("GREEK (?:SMALL|(CAPITAL)) LETTER ([A-Z]+)")
 
 _SYNONYMS = {
@@ -269,6 +279,10 @@ US(?=\\\$)  ->
 ^(?:\\text\{)?([\d:]+?)(?::00)?\s*(?:\\text\{)?\s*[pP]\.?[mM]\.?\s*\}*$  ->  \1\\text{pm}
 ^(?:\\approx(?![a-z])|=|\s)+|[\s.,\\]+$  ->
 """, MATRIX=_MATRIX)  # fmt: skip
+_POWERS = _rules(r"""
+(?:square|sq)[. ]+(\w+)  ->  \1␣2
+(?:cubic|cu)[. ]+(\w+)  ->  \1␣3
+""")  # fmt: skip
 _END = r"""(?=\s*(?:$|[,;=<>)\]|]|\\[}]|\\(?:leq|geq|cup|or|text\{\s*(?:and|or))\b
     |(?:and|or)\b))"""
 _UNIT_WORD = "|".join(
@@ -412,15 +426,6 @@ class Answer:
         """0 for an exact answer, 1 for another with an exact value, else 2."""
         return 2 - self.exact - is_exact(self.value)
 
-    def near(self, other: Answer) -> bool:
-        """Whether both are numbers within the tolerance of each other."""
-        one = self.value
-        two = other.value
-        if not isinstance(one, Fraction) or not isinstance(two, Fraction):
-            return False
-        largest = max(abs(one), abs(two))
-        return abs(one - two) <= Fraction(self.tolerance) * largest
-
 
 # Boxes
 
@@ -496,8 +501,7 @@ def _read(text: str, percent: bool) -> Answer:
     except (ArithmeticError, RecursionError):
         plain = re.sub(r"\s+", "", plain)
         return Answer(text, plain, Formula(plain))
-    stated = (name, " ".join(sorted(units)))
-    return Answer(text, join(tokens), value, stated=stated)
+    return Answer(text, join(tokens), value, stated=(name, "".join(units)))
 
 
 def _ascii(text: str) -> str:
@@ -505,19 +509,13 @@ def _ascii(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = unicodedata.normalize("NFC", text)
-    text = re.sub(r"([√∛∜])\s*(\d+)", r"\1{\2}", text)
-    text = re.sub(r"[⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+", r"^{\g<0>}", text)
-    text = re.sub(r"[₀-₉₊₋₍₎]+", r"_{\g<0>}", text)
-    return "".join(map(_ascii_character, text))
+    return "".join(map(_ascii_character, _apply(_SCRIPTS, text)))
 
 
 def _ascii_character(char: str) -> str:
     if char in SYMBOLS:
         return SYMBOLS[char]
-    if char.isspace():
-        return " "
-    hidden = unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn")
-    if hidden or "\ufe00" <= char <= "\ufe0f":
+    if unicodedata.category(char) in ("Cf", "Cc", "Cs", "Cn"):
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
@@ -535,6 +533,16 @@ def _ascii_character(char: str) -> str:
 def _apply(rules: Sequence[tuple[str, str]], text: str) -> str:
     for pattern, replacement in rules:
         text = re.sub(pattern, replacement, text)
+    return text
+
+
+def repeat(change: Callable[[str], str], text: str) -> str:
+    """Change a text until that changes nothing, or `MAX_NESTED` times."""
+    for _ in range(MAX_NESTED):
+        before = text
+        text = change(text)
+        if text == before:
+            break
     return text
 
 
@@ -560,8 +568,7 @@ def _words(text: str, units: set[str], percent: bool) -> str:
         text = rf"\text{{{text}}}"
 
     def drop(match: re.Match[str]) -> str:
-        named = [group for group in match.groups() if group]
-        units.add(unit_name(" ".join(named)))
+        units.add(unit_name(" ".join(filter(None, match.groups()))))
         return ""
 
     if _ANGLES.search(text):
@@ -579,10 +586,8 @@ def _words(text: str, units: set[str], percent: bool) -> str:
 
 def unit_name(phrase: str) -> str:
     """Return the one name of a unit of measure; none for units of no kind."""
-    phrase = re.sub(r"(?:square|sq)[. ]+(\w+)", r"\1 2", phrase)
-    phrase = re.sub(r"(?:cubic|cu)[. ]+(\w+)", r"\1 3", phrase)
     names = []
-    for word in re.findall(r"[A-Za-z]+|\\?[^\s.^{}]", phrase):
+    for word in re.findall(r"[A-Za-z]+|\\?[^\s.^{}]", _apply(_POWERS, phrase)):
         word = word if len(word) < 3 else word.lower()
         names.append(UNIT_NAMES.get(word, _CURRENCIES.get(word, word)))
     return " ".join(names).removeprefix("unit").removeprefix(" 2")
@@ -609,11 +614,7 @@ def _ungrouped(match: re.Match[str]) -> str:
 def _tokens(text: str) -> list[str]:
     """Return tokens with all arguments in braces, and no other braces."""
     text = _apply(_PROTECT, text)
-    for _ in range(MAX_NESTED):
-        before = text
-        text = _apply(_ARGUMENTS, text)
-        if text == before:
-            break
+    text = repeat(partial(_apply, _ARGUMENTS), text)
     if _SEVERAL_READINGS.search(re.sub("text\1[^\2]*\2|_\1[^\2]*\2", "", text)):
         raise Ambiguous("several readings, or none")
     return _TOKEN.findall(text.translate(_BACK))
@@ -706,7 +707,7 @@ def read_value(tokens: Sequence[str]) -> tuple[Value, str]:
         # `\text{Area}` and `AB` are what the problem asks for: they claim nothing.
         name = re.sub(r"_\{\d+\}$", "", last)
         return _several(found[last]), name if _CLAIM.match(name) else ""
-    several = any(len(values) > 1 for values in found.values())
+    several = max(map(len, found.values()), default=2) > 1
     if "" in found or several or r"\or" in tokens:
         raise Ambiguous("several unknowns with several values")
     # The values of `x` and `y` are a pair.
@@ -735,9 +736,8 @@ def _union(parts: Iterable[Value], sign: str = r"\cup") -> Value:
     """
     items = sorted(parts, key=str) if sign == r"\cup" else list(parts)
     sets = all(isinstance(item, Collection) for item in items)
-    exact = all(map(is_exact, items))
-    text = f"{sign} ".join(map(str, items))
-    return Formula(text, "set" if sets and exact else "")
+    kind = "set" if sets and all(map(is_exact, items)) else ""
+    return Formula(f"{sign} ".join(map(str, items)), kind)
 
 
 def _is_named(tokens: Sequence[str]) -> bool:
@@ -748,18 +748,19 @@ def _item(tokens: list[str]) -> _Named:
     """Return the unknowns and the values of one item of an answer."""
     if len(_split(tokens, _ORDER)) > 1:
         return [_relation(tokens)]
-    for sign in (r"\in", r"\equiv"):
-        sides = _split(tokens, (sign,))
-        if len(sides) == 2 and _is_named(sides[0]) and "=" not in sides[1]:
-            return [
-                (join(sides[0]), value) for value in _alternatives(sides[1])
-            ]
     sides = _split(tokens, ("=",))
+    if len(sides) > 1:
+        return _equation(sides)
+    sides = _split(tokens, (r"\in", r"\equiv"))
+    if len(sides) == 2 and _is_named(sides[0]):
+        return _assigned(sides[0], sides[1])
     if re.fullmatch("[A-Z]{2,}", join(tokens)):
         return [("", phrase(join(tokens)))]
-    if len(sides) == 1:
-        return [("", value) for value in _alternatives(tokens)]
-    return _equation(sides)
+    return _assigned([], tokens)
+
+
+def _assigned(name: list[str], tokens: list[str]) -> _Named:
+    return [(join(name), value) for value in _alternatives(tokens)]
 
 
 def _equation(sides: list[list[str]]) -> _Named:
@@ -781,7 +782,7 @@ def _equation(sides: list[list[str]]) -> _Named:
     recursive = name[0] != "(" and names[0][0] in rest[0]
     if recursive or _is_named(rest[0]):
         return [("", whole)]
-    return [(join(name), value) for value in _alternatives(rest[0])]
+    return _assigned(name, rest[0])
 
 
 def _kind(kind: str, parts: Sequence[Sequence[str]]) -> str:
@@ -793,17 +794,16 @@ def _relation(tokens: list[str]) -> tuple[str, Value]:
     signs = [token for token in tokens if token in _ORDER]
     sides = _split(tokens, _ORDER)
     relation = Formula(join(tokens), _kind("relation", sides))
-    below = [sign in _BELOW for sign in signs]
-    if not below[0]:
+    below = {sign in _BELOW for sign in signs}
+    if False in below:
         signs.reverse()
         sides.reverse()
     if len(sides) == 2:
         place = 0 if _is_named(sides[0]) else 2
         sides.insert(place, [r"\infty"] if place else ["-", r"\infty"])
         signs.insert(place, "<")
-    if len(set(below)) > 1 or len(sides) != 3 or not _is_named(sides[1]):
-        return "", relation
-    if not all(sides):
+    several = len(below) > 1 or len(sides) != 3 or not all(sides)
+    if several or not _is_named(sides[1]):
         return "", relation
     ends = (_value(sides[0]), _value(sides[2]))
     for end in ends:
@@ -857,15 +857,17 @@ def _value(tokens: list[str]) -> Value:
     return Formula(text, _kind("number", [tokens]), point)
 
 
+_PUNCTUATION = re.compile(
+    r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)|[^\w<>=+*/%^.: -]|_",
+    re.ASCII,
+)
+
+
 def phrase(text: str) -> Value:
     """Return words without case and punctuation, or the number that they spell."""
     if re.fullmatch("[A-Z]", text):
         return Word(text)
-    kept = re.sub(
-        r"(?<=[A-Za-z])[-'](?=[A-Za-z])|(?<!\d)[.:]|[.:](?!\d)", "", text
-    )
-    kept = re.sub(r"[^A-Za-z0-9<>=+*/%^.: -]", "", kept)
-    kept = " ".join(kept.casefold().split())
+    kept = " ".join(_PUNCTUATION.sub("", text).casefold().split())
     if not re.search(r"[a-z0-9]", kept):
         raise Ambiguous("no words")
     if kept in _NAMED_VALUES:
@@ -898,8 +900,8 @@ def _bracketed(tokens: list[str]) -> Value | None:
 def _is_readable(tokens: Sequence[str]) -> bool:
     """Whether algebra reads tokens as they are meant."""
     for token in tokens:
-        number = _NUMBER.fullmatch(token)
-        if token not in ALGEBRA and not number and not is_letter(token):
+        known = token in ALGEBRA or is_letter(token)
+        if not known and not _NUMBER.fullmatch(token):
             return False
     text = join(tokens)
     depths = _depths(tokens) or [1]

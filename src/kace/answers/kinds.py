@@ -11,13 +11,12 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from kace.answers.exact import Formula, Value, Word
-from kace.answers.extract import MAX_ANSWER_CHARS, Answer
+from kace.answers.extract import MAX_ANSWER_CHARS, Answer, repeat
 
 MAX_OPTIONS = 200  # looked at, from the end of a problem
-_ROUNDS = 8
 _STYLED = re.compile(
     r"""\\(?:text|mathrm|mathbf|mathit|mathsf|operatorname|mbox|boxed)[a-z]{0,6}
     \s*\{([^{}]*)\}""",
@@ -104,14 +103,13 @@ def plain_text(text: str) -> str:
     """Return a text without case, styling, outer brackets, quotes and punctuation."""
     if len(text) > MAX_ANSWER_CHARS:
         return text.strip()
-    for _ in range(_ROUNDS):
-        before = text
-        folded = unicodedata.normalize("NFKC", _unstyled(text)).casefold()
-        folded = unicodedata.normalize("NFKC", folded)
-        text = _unwrapped(" ".join(folded.split()))
-        if text == before:
-            break
-    return text
+    return repeat(_plain, text)
+
+
+def _plain(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", _unstyled(text)).casefold()
+    folded = unicodedata.normalize("NFKC", folded)
+    return _unwrapped(" ".join(folded.split()))
 
 
 def options_of(problem: str) -> dict[str, str]:
@@ -184,11 +182,7 @@ def _number(text: str) -> Fraction | None:
 def _unstyled(text: str) -> str:
     """Return words without LaTeX styling, spaces or subscripts."""
     text = _SPACE.sub(" ", text)
-    for _ in range(_ROUNDS):
-        before = text
-        text = _STYLED.sub(r"\1", text)
-        if text == before:
-            break
+    text = repeat(partial(_STYLED.sub, r"\1"), text)
     between_dollars = _DOLLARS.fullmatch(text)
     if between_dollars:
         text = between_dollars[1]
