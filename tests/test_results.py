@@ -162,6 +162,12 @@ def test_every_number_of_the_first_page_comes_out_of_the_results(published, draw
     assert (
         f"Of the {len(right)} such rules in the test {cured} went from 0 to 15 of 15, and {stayed} stayed at 0" in words
     )
+    families = draw.right_cards(published, arms)
+    wrong = draw.count_cards(
+        arms["tiered"], arms["worded-skip-es"], lambda p: families[published.problems[p].family], False
+    )
+    harm = f"{wrong.read} of the test's {len(arms['tiered']):,} solves read only wrong ones"
+    assert f"{harm}, and {wrong.lost} of the {wrong.base_right} that were right broke" in words
     card = open_tree(published_tree("techniques")).card("EXACT_HADDER_LATE_NIGHTS_DOUBLE")
     (shown,) = re.findall(r"```\n(n = nights.*?)\n```", page, re.DOTALL)
     assert shown in card.body and len(shown.splitlines()) == 4
