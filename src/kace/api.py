@@ -197,6 +197,7 @@ def _open_calls(
         yield None
         return
     calls = CallStore(config.cache_dir / "calls" / name)
+    calls.prompts = config.problem_texts
     try:
         yield calls
     finally:

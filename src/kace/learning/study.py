@@ -651,7 +651,8 @@ class Workbench:
         manifest = {**manifest_of(seeded, reading.tree), "dropout": hidden}
         done = self.log.recall(step, RunTotals) is not None
         folder = inside(self.log.folder, step.folder)
-        with Run(folder, manifest, calls=self.calls) as run:
+        texts = self.config.problem_texts
+        with Run(folder, manifest, calls=self.calls, texts=texts) as run:
             if not done:
                 known = [run.finished(each, seed) for each in problems]
                 if self.observer:
@@ -725,6 +726,7 @@ async def open_workbench(
             on_step = observer.step_done
         log = opened.enter_context(StepLog(folder, manifest, on_step=on_step))
         calls = CallStore(inside(folder, "calls"))
+        calls.prompts = config.problem_texts
         opened.callback(write_bill, folder, config)
         opened.callback(calls.close)
         opening = open_session(
