@@ -13,6 +13,7 @@ from kace.errors import DataError, UsageError
 from kace.runs.compare import compare
 from kace.runs.metrics import clusters_of
 from kace.runs.scores import ScoreReader
+from kace.runs.table import Table, name_apart
 from tests.command import run_kace
 
 HEAD = ("problem", "system", "score", "seed", "cluster")
@@ -108,3 +109,14 @@ def test_a_log_without_inspect_ai_names_the_package(tmp_path: Path):
             ScoreReader().open([tmp_path / "a.eval"])
     else:
         pytest.skip("inspect_ai is installed")
+
+
+def test_tables_of_one_name_are_told_apart_by_model_or_by_place():
+    def table(model: str) -> Table:
+        return Table.of([], name="generate", manifest={"config": {"model": model}})
+
+    places = ["a.eval", "b.eval"]
+    assert [each.name for each in name_apart([table("m/1"), table("m/2")], places)] == ["m/1", "m/2"]
+    assert [each.name for each in name_apart([table("m/1"), table("m/1")], places)] == places
+    with pytest.raises(DataError, match="given twice"):
+        name_apart([table("m/1"), table("m/1")], ["a.eval", "a.eval"])

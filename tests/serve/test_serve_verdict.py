@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+import kace
 from kace.errors import DataError, keep_secret
 from kace.models.scripted import dice, silent
 from kace.problems import load_problems
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
+from tests.learning.world import World, problems
 from tests.serve.running import Running, Watched
 
 
@@ -138,3 +140,21 @@ def test_the_record_is_learned_from_and_evaluated_on(tmp_path: Path):
     assert learned.returncode == 1 and "the teacher proposed no usable domains" in learned.stderr
     nothing = run_kace(tmp_path, "learn", "--train", "tree", *model, "--teacher", "scripted/silent", "--out", "other")
     assert nothing.returncode == 2 and "problems.jsonl: no such file" in nothing.stderr
+
+
+def test_what_was_served_becomes_cards(tmp_path: Path):
+    world = World()
+    asked = problems(2)
+    with Running(world.solver(), record=tmp_path / "served") as server:
+        for problem in asked:
+            tell(server, ask(server, problem.text)["id"], answer=problem.answer)
+    assert answers(tmp_path / "served") == {problem.text: problem.answer for problem in asked}
+    tree = kace.learn(
+        tmp_path / "served",
+        tmp_path / "tree",
+        world.teacher(),
+        world.solver(),
+        quick=True,
+        cache_dir=tmp_path / "cache",
+    )
+    assert tree.cards
