@@ -54,8 +54,8 @@ class RecordedTeacher(Scripted):
             if f"[{name}]" not in asked:
                 continue
             if "illustrate" in step:
-                text = "\nExample:".join(card["examples"])
-                blocks.append(_block("example", f"id: {name}\ntext:{text}"))
+                text = "\nExample:\n".join(card["examples"])
+                blocks.append(_block("example", f"id: {name}\ntext:\n{text}"))
             elif "wordings" in step:
                 text = card["wordings"]
                 blocks.append(_block("wordings", f"id: {name}\ntext:{text}"))
