@@ -48,25 +48,6 @@ def effective(sizes: Iterable[int]) -> int:
     return total**2 // (squares or 1)
 
 
-def t_quantile(p: float, df: float) -> float:
-    """Return a quantile of Student's t by its Cornish-Fisher expansion.
-
-    It is within 0.001 of the exact value for the usual intervals from 4 degrees of
-    freedom on.
-    """
-    z = NormalDist().inv_cdf(p)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    found = z
-    for power, term in enumerate(terms, 1):
-        found += term / df**power
-    return found
-
-
 def sign_flip(differences: Iterable[int]) -> float:
     """Return the two-sided exact sign-flip p-value of a sum of differences.
 
