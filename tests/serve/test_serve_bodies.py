@@ -133,7 +133,7 @@ def test_what_the_guard_refuses_is_said_in_the_same_shape(server: Running, argum
     assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS.items())
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/embeddings", "/../etc/passwd"])
+@pytest.mark.parametrize("path", ["/v1", "/index.html", "/v1/embeddings", "/../etc/passwd"])
 def test_there_is_nothing_else_here(server: Running, path: str):
     said = curl("--path-as-is", server.url + path)
     assert said[0] == 404
