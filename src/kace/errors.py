@@ -108,19 +108,17 @@ def keep_secret(value: str | None) -> None:
         return
     quoted = quote(value, safe="")
     lower = re.sub("%..", lambda found: found[0].lower(), quoted)
-    decimal = re.sub(r"\W", lambda found: f"&#{ord(found[0])};", value)
-    hexadecimal = []
-    for style in ("x", "X"):
-        hexadecimal.append(
-            re.sub(r"\W", lambda found: f"&#x{ord(found[0]):{style}};", value)  # noqa: B023
-        )
     forms = [value, quoted, lower, unquote(value), value.replace("/", r"\/")]
-    forms += [html.escape(value), decimal, *hexadecimal]
+    forms.append(html.escape(value))
+    for style in ("&#{};", "&#x{:x};", "&#x{:X};"):
+        forms.append(
+            re.sub(r"\W", lambda found: style.format(ord(found[0])), value)  # noqa: B023
+        )
     for before in range(3):  # bytes before it in a longer text in base64
         packed = b64encode(b" " * before + value.encode()).decode().rstrip("=")
-        start = (0, 2, 3)[before]  # what depends on the bytes before
-        end = len(packed) if before == 0 else len(packed) - 1
-        forms += [packed[start:end], packed[start:end].translate(_URL_SAFE)]
+        # Without the characters that depend on the bytes before and after.
+        packed = packed[(0, 2, 3)[before] : len(packed) - bool(before)]
+        forms += [packed, packed.translate(_URL_SAFE)]
     for form in forms:
         # It may be broken into lines.
         spread = r"\s{0,2}".join(map(re.escape, form))

@@ -206,24 +206,26 @@ def require(
 ) -> Spec:
     """Return the row of a system that has all it reads; raises `UsageError` if something is missing."""
     spec = spec_of(name)
-    method = (
-        f"kace learn --method {spec.trainer}" if spec.trainer else "kace learn"
+    method = "kace learn"
+    if spec.trainer:
+        method += f" --method {spec.trainer}"
+    missing = (
+        (Need.TREE, tree, f"name one that {method} made: --tree DIR"),
+        (
+            Need.ARTEFACT,
+            artefact,
+            f"make it with {method} --out PATH, then name it: --artefact PATH",
+        ),
+        (
+            Need.TRAINING_FILE,
+            artefact,
+            "name the file that the tree was learned from: --artefact train.jsonl",
+        ),
     )
-    given = {
-        Need.TREE: tree,
-        Need.ARTEFACT: artefact,
-        Need.TRAINING_FILE: artefact,
-    }
-    fixes = {
-        Need.TREE: f"name one that {method} made: --tree DIR",
-        Need.ARTEFACT: f"make it with {method} --out PATH, then name it: --artefact PATH",
-        Need.TRAINING_FILE: "name the file that the tree was learned from: --artefact train.jsonl",
-    }
-    for need, value in given.items():
-        if need in spec.needs and value is None:
+    for need, given, fix in missing:
+        if need in spec.needs and given is None:
             raise UsageError(
-                f"system '{name}' reads a {need}, and none is given",
-                fix=fixes[need],
+                f"system '{name}' reads a {need}, and none is given", fix=fix
             )
     return spec
 
