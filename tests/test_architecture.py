@@ -15,7 +15,7 @@ import kace
 
 PACKAGE = Path(kace.__file__).parent
 ORDER = (
-    ("errors", "words", "markup", "files", "config", "download"),
+    ("errors", "words", "files", "config", "download"),
     ("answers",),
     ("problems",),
     ("cards",),

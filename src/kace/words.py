@@ -1,6 +1,19 @@
-"""Figures as people read them."""
+"""Figures and foreign text as people read them."""
 
 from __future__ import annotations
+
+import re
+
+# Controls, lone surrogates, and marks that hide or reorder what is on the page. Newline
+# and tab stay.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def seen(value: str) -> str:
+    """Return a text without what nothing shows of it."""
+    return _UNSEEN.sub("", value)
 
 
 def counted(count: int, noun: str) -> str:

@@ -19,8 +19,7 @@ from markupsafe import Markup
 
 from kace.cards.card import LiftMark
 from kace.ladder.tiers import ExitPath
-from kace.markup import seen
-from kace.words import counted, points
+from kace.words import counted, points, seen
 
 NARROW = 500.0  # below this width, names stand above their marks
 MARGIN = 10.0  # around the picture in a file

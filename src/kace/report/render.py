@@ -25,9 +25,8 @@ from markupsafe import Markup
 from kace.cards.card import lift_of
 from kace.errors import KaceError
 from kace.ladder.retrieve import estimate
-from kace.markup import seen
 from kace.report.charts import Picture, inline, lift_scale
-from kace.words import counted, plural, points, signed
+from kace.words import counted, plural, points, seen, signed
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore

@@ -56,7 +56,6 @@ CHANGES = 40  # changes on a card's page
 LEARNED = 12  # cards on a learner's page
 PROPOSALS = 40  # per page
 MAX_QUERY = 200
-QUOTED = 200  # characters of a line that are quoted
 SORTS = ("worst", "lift", "id")
 READ_AT = {
     Difficulty.MEDIUM: "read at MS",
