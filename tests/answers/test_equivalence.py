@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -177,6 +179,20 @@ def test_the_order_of_arrival_makes_no_other_classes(texts: list[str], random: R
     other = texts[:]
     random.shuffle(other)
     assert classes(texts) == classes(other)
+
+
+FIRST = {"": 1, "2": 2, "3!": 6, r"\binom{4}{2}": 6}
+FACTORS = {"(3)": 3, r"(\frac{1}{2})": Fraction(1, 2), r"\binom{5}{2}": 10, r"\lfloor3.5\rfloor": 3, r"\sqrt[3]{8}": 2}
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(sorted(FIRST)), st.lists(st.sampled_from(sorted(FACTORS)), min_size=1, max_size=3))
+def test_factors_side_by_side_are_multiplied(first: str, others: list[str]) -> None:
+    value = FIRST[first] * math.prod(FACTORS[other] for other in others)
+    root = r"\sqrt{2}"
+    text = first + "".join(others) + root
+    assert LOOP.run(JUDGE(Answer.of(text), Answer.of(f"({value})" + root))) is Verdict.SAME
+    assert LOOP.run(JUDGE(Answer.of(text), Answer.of(f"({value + 1})" + root))) is Verdict.DIFFERENT
 
 
 def test_a_unit_or_a_name_may_be_left_out_and_two_must_agree() -> None:

@@ -651,7 +651,7 @@ _UNSURE = re.compile(
     | \d\|[^|]*\|\d | !! | [\d)]_ | (?<!_\{[a-z])= | \\frac\{d | \|.*\|.*\|
     | \\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z])(?=$|[)}+,-])
     | (?<![\\A-Za-z])[fghA-Z](?:_\{[^{}]*\})?\(
-    | \\(?!pi|cdot|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
+    | \\(?!pi|cdot|rfloor|rceil|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
     | ^(?!.*\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])).*\\circ
     | ^(?!.*\\(?:sum|prod|int|lim)(?![a-z])).*\\infty
     """,
