@@ -257,11 +257,7 @@ class _Arithmetic:
             if self.skip("["):
                 degree = literal(self.take())
                 self.take("]")
-            radicand = self.group()
-            odd = degree.numerator % 2 == 1
-            if odd and isinstance(radicand, Fraction) and radicand < 0:
-                return -_power(-radicand, 1 / degree)  # the real root
-            return _power(radicand, 1 / degree)
+            return _power(self.group(), 1 / degree)
         if token in _APPLIED:
             return self.applied(token)
         if token[0].isdigit():

@@ -271,6 +271,8 @@ US(?=\\\$)  ->
 \{([^{}]*)\\choose(?![a-z])([^{}]*)\}  ->  \\binom{\1}{\2}
 \{([^{}]*)\\over(?![a-z])([^{}]*)\}  ->  \\frac{\1}{\2}
 ([A-Za-z])\s*\^(\{[^{}]*\}|\w)\s*_(\{[^{}]*\}|\w)  ->  \1_\3^\2
+\\sqrt\s*\[([3579])\]\s*\{\s*-((?:[^{}+-]|\{\d+\})*)\}  ->  (-\\sqrt[\1]{\2})
+\{:\}  ->  :
 \\lg(?![a-z])  ->  \\log_{10}
 \\dot\s*\{?(\d)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?  ->  \\overline{\1\2\3}
 (\.\d*)\((\d+)\)  ->  \1\\overline{\2}
@@ -637,7 +639,7 @@ _BELOW = ("<", r"\leq")
 _ORDER = (*_BELOW, ">", r"\geq")
 _LETTER = "|".join(map(re.escape, GREEK))
 _LETTER = rf"(?:[A-Za-z]|{_LETTER}|\\ell|\\[A-Z][a-z]+)(?:_\{{[^{{}}]*\}})?'*"
-_NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\([^()]*\)|\[[A-Z]\])?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
+_NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\(-?[^()+-]*\)|\[[A-Z]\])?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
     |[A-Z]{{2,5}}|\|[A-Z]{{2}}\||\[[A-Z]{{3,}}\]|\\(?:overline|vec|hat)\{{[A-Za-z]{{1,2}}\}}
     |\\text\{{[^{{}}]*\}}(?:_\{{[^{{}}]*\}}|\([^()]*\))?)"""
 _NAMED = re.compile(
@@ -645,7 +647,9 @@ _NAMED = re.compile(
     r"|\([A-Za-z\\]+(?:,\ [A-Za-z\\]+)+\)",
     re.VERBOSE,
 )
-_CLAIM = re.compile(r"\(?[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$|.*[:/]|\\frac")
+_CLAIM = re.compile(
+    r"\(?[A-Za-z](?![A-Z])|\\[a-z]+[=_]?$|.*[:/]|\\frac|\\overline\{[a-z]\}"
+)
 _UNSURE = re.compile(
     r"""/(?:\d+(?!\d)|[A-Za-z]|\\[a-z]+(?![a-z])|\([^()]*\))(?:[\w(]|\\(?!cdot|end|\\|begin))
     | \d\|[^|]*\|\d | !! | [\d)]_ | (?<!_\{[a-z])= | \\frac\{d | \|.*\|.*\|
@@ -752,7 +756,7 @@ def _item(tokens: list[str]) -> _Named:
     if len(sides) > 1:
         return _equation(sides)
     sides = _split(tokens, (r"\in", r"\equiv"))
-    if len(sides) == 2 and _is_named(sides[0]):
+    if list(map(_is_named, sides)) == [True, False]:
         return _assigned(sides[0], sides[1])
     if re.fullmatch("[A-Z]{2,}", join(tokens)):
         return [("", phrase(join(tokens)))]
@@ -779,7 +783,7 @@ def _equation(sides: list[list[str]]) -> _Named:
         points = [evaluate(side) for side in rest]
         apart = any(are_far(point, points[-1]) for point in points)
         return [("", whole)] if apart else [(join(name), _value(rest[-1]))]
-    recursive = name[0] != "(" and names[0][0] in rest[0]
+    recursive = is_letter(names[0][0]) and names[0][0] in rest[0]
     if recursive or _is_named(rest[0]):
         return [("", whole)]
     return _assigned(name, rest[0])
