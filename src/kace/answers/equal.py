@@ -56,7 +56,7 @@ _INDEX = r"_\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 _SYMBOL = re.compile(
     rf"""\\(?:log|sum|prod|int|lim|max|min|text)(?![A-Za-z])
     | (\\[A-Za-z]+|[A-Za-z]){_INDEX} | \\(?:begin|end)\{{\w+\}} | \\[A-Za-z]+
-    | ([A-Z]) | (\d+)\.(\d+) | (\d+)(\\frac\{{\d+\}}\{{\d+\}})""",
+    | ([A-Zd]) | (\d+)\.(\d+) | (\d+)(\\frac\{{\d+\}}\{{\d+\}})""",
     re.VERBOSE,
 )
 _PRODUCT = re.compile(
@@ -167,7 +167,7 @@ def too_large(latex: str) -> bool:
 def algebra_latex(value: Value) -> str:
     """Return a value for algebra, whose grammar has no capital letters and rounds.
 
-    Capital and indexed letters get an index of their own, decimals become fractions,
+    Capital and indexed letters and `d` get an index of their own, decimals become fractions,
     mixed numbers sums, and products of numbers have a sign: `2(3)` would be `2+3`.
     """
     latex = _SYMBOL.sub(_unambiguous, str(value))
@@ -180,7 +180,9 @@ def _unambiguous(match: re.Match[str]) -> str:
         return f"({integer}+{fraction})"
     if whole:
         return rf"(\frac{{{whole}{places}}}{{1{'0' * len(places)}}})"
-    if not letter and not capital:
+    # `d` belongs to the unknown of an integral, and is a letter elsewhere.
+    differential = capital == "d" and r"\int" in match.string
+    if differential or not (letter or capital):
         return match[0]
     name = (letter or capital) + (f"_{index}" if letter else "")
     digits = str.maketrans("0123456789abcdef", "abcdfghjklmnpqrs")

@@ -652,7 +652,7 @@ _CLAIM = re.compile(
 )
 _UNSURE = re.compile(
     r"""/(?:\d+(?!\d)|[A-Za-z]|\\[a-z]+(?![a-z])|\([^()]*\))(?:[\w(]|\\(?!cdot|end|\\|begin))
-    | \d\|[^|]*\|\d | !! | [\d)]_ | (?<!_\{[a-z])= | \\frac\{d | \|.*\|.*\|
+    | \d\|[^|]*\|\d | !! | [\d)]_ | (?<!_\{[a-z])= | \\frac\{d[^{}]*(?:\{\d\})?[^{}]*\}\{d | \|.*\|.*\|
     | \\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z])(?=$|[)}+,-])
     | (?<![\\A-Za-z])[fghA-Z](?:_\{[^{}]*\})?\(
     | \\(?!pi|cdot|rfloor|rceil|sin|cos|tan|ln|log|exp|min|max|gcd|lcm|cot|sec|csc|arc|det)[a-z]+\(
