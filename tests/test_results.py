@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from kace.cards.card import Status
 from kace.cards.store import open_tree
 from kace.config import load_config, tree_path
+from kace.learning.measure import gain_probability
 from kace.learning.screen import HeldOutHashes
 from kace.learning.study import Settings
 from kace.problems import load_bundled
@@ -104,11 +107,19 @@ def test_the_bundled_tree_is_what_its_own_evidence_left_of_the_measured_one(publ
     assert len(harmful) == 6
     assert bundled.cards.keys() == measured.cards.keys() - harmful
     counts = draw.starter_counts(published, "worded")
+    arms = published.studies["gate/worded-0.5b"]
     for card in bundled:
         record = card.provenance
         shown = counts.get(card.card_id, (0, 0, 0))
         assert (record.n_uses, record.n_wins, record.n_losses) == shown[:3]
         assert card.payload == measured.card(card.card_id).payload
+        by_problem: Counter[int] = Counter()
+        for key, row in arms["worded"].items():
+            if card.card_id in row.cards:
+                by_problem[key[0]] += row.right - arms["tiered"][key].right
+        won, lost = (sum(sign * net > 0 for net in by_problem.values()) for sign in (1, -1))
+        helps = bool(shown[0]) and gain_probability(won, lost) >= 0.8
+        assert (card.status is Status.VALIDATED) == helps
 
 
 def test_the_technique_tree_is_read_as_its_headline_was_measured():
