@@ -118,7 +118,7 @@ def test_inspect_ai_climbs_the_ladder_and_its_logs_are_compared(tmp_path: Path, 
     done = run_kace(tmp_path, "report", plain, ladder, "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
-    assert [arm["name"] for arm in record["arms"]] == ["generate", "kace_ladder"]
+    assert [arm["name"] for arm in record["arms"]] == ["generate mockllm/model", "kace_ladder mockllm/model"]
     (found,) = record["comparisons"]
     assert (found["n"], found["pairs"], found["clusters"], found["cluster"]) == (4, 8, 2, "family")
     assert len(found["gained"]) == len(found["lost"]) == 2 and found["difference"] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +37,6 @@ def test_a_record_holds_the_figures_and_names_its_samples(run: Path):
     assert record["eval_library"]["name"] == "kace" and record["schema_version"] == "0.2.3"
     samples = run / "out" / record["detailed_evaluation_results"]["file_path"]
     assert samples.name == f"{path.stem}_samples.jsonl"
-    assert record["detailed_evaluation_results"]["checksum"] == hashlib.sha256(samples.read_bytes()).hexdigest()
     rows = [json.loads(line) for line in samples.read_text().splitlines()]
     assert len(rows) == record["detailed_evaluation_results"]["total_rows"] == 8
     assert {row["evaluation_id"] for row in rows} == {record["evaluation_id"]}

@@ -13,7 +13,6 @@ from kace.errors import DataError, UsageError
 from kace.runs.compare import compare
 from kace.runs.metrics import clusters_of
 from kace.runs.scores import ScoreReader
-from kace.runs.table import Table, name_apart
 from tests.command import run_kace
 
 HEAD = ("problem", "system", "score", "seed", "cluster")
@@ -111,12 +110,10 @@ def test_a_log_without_inspect_ai_names_the_package(tmp_path: Path):
         pytest.skip("inspect_ai is installed")
 
 
-def test_tables_of_one_name_are_told_apart_by_model_or_by_place():
-    def table(model: str) -> Table:
-        return Table.of([], name="generate", manifest={"config": {"model": model}})
-
-    places = ["a.eval", "b.eval"]
-    assert [each.name for each in name_apart([table("m/1"), table("m/2")], places)] == ["m/1", "m/2"]
-    assert [each.name for each in name_apart([table("m/1"), table("m/1")], places)] == places
+def test_tables_of_one_name_are_told_apart_by_their_file(tmp_path: Path):
+    first, second = two_systems(tmp_path), tmp_path / "again.csv"
+    second.write_bytes(first.read_bytes())
+    found = [table.name for table in ScoreReader().open([first, second])]
+    assert found == [f"{first} old", f"{first} new", f"{second} old", f"{second} new"]
     with pytest.raises(DataError, match="given twice"):
-        name_apart([table("m/1"), table("m/1")], ["a.eval", "a.eval"])
+        ScoreReader().open([first, first])

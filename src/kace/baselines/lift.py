@@ -4,8 +4,7 @@ The learner's dropout with one text. Of two attempts at a problem, a draw choose
 that is shown the text. If the text does nothing, another draw only changes the sign of a
 difference, which makes the sign-flip test exact.
 
-The A/A arm splits the attempts that saw the text, and those that did not, by a draw that
-changes nothing.
+The A/A arm splits the same attempts by a draw that changes nothing.
 """
 
 from __future__ import annotations
@@ -143,26 +142,20 @@ def lift_of(
     """Return what a skill did, and the A/A arm, by the solutions of `run_lift`."""
     name = skill.card_ids[0] if skill.cards else NOTES
     found = list(solutions)
-    sham: list[CardVotes] = []
-    for hidden in (False, True):
-        split = [_relabelled(solution, name, hidden) for solution in found]
-        sham += dropout_votes(split).get(name, ())
-    return effect_of(dropout_votes(found).get(name, ()), by), effect_of(
-        sham, by
-    )
+    sham = [_relabelled(solution, name) for solution in found]
+    votes = dropout_votes(found).get(name, ())
+    sham_votes = dropout_votes(sham).get(name, ())
+    return effect_of(votes, by), effect_of(sham_votes, by)
 
 
-def _relabelled(solution: Solution, name: str, hidden: bool) -> Solution:
-    """Return one arm's attempts of a solution, labelled by the draw of the A/A arm."""
+def _relabelled(solution: Solution, name: str) -> Solution:
+    """Return a solution whose attempts are labelled by the draw of the A/A arm."""
     attempts = []
     for attempt in solution.attempts:
-        if bool(attempt.hidden) == hidden:
-            tier = attempt.tier.value
-            key = AttemptKey(
-                solution.problem, solution.seed, tier, attempt.index
-            )
-            drawn = SHAM.hidden(key, (name,))
-            attempts.append(attempt.model_copy(update={"hidden": drawn}))
+        tier = attempt.tier.value
+        key = AttemptKey(solution.problem, solution.seed, tier, attempt.index)
+        drawn = SHAM.hidden(key, (name,))
+        attempts.append(attempt.model_copy(update={"hidden": drawn}))
     return solution.model_copy(update={"attempts": tuple(attempts)})
 
 

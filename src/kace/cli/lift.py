@@ -114,8 +114,8 @@ def command(
         "sham": asdict(sham),
     }
     lines = (
-        f"with it      {lift.right:,} of {lift.made:,} attempts right",
-        f"without it   {lift.right_without:,} of {lift.made_without:,}",
+        f"right        {lift.right:,} of {lift.made:,} attempts with it, "
+        f"{lift.right_without:,} of {lift.made_without:,} without",
         f"lift         {lift.words}",
         f"A/A          {sham.words}, by a draw that changes nothing",
         lift.verdict,

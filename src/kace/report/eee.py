@@ -102,8 +102,6 @@ def _write_record(table: Table, arm: Metrics, out: Path) -> list[Path]:
         record["detailed_evaluation_results"] = {
             "format": "jsonl",
             "file_path": f"{place}_samples.jsonl",
-            "hash_algorithm": "sha256",
-            "checksum": hashlib.sha256(text.encode()).hexdigest(),
             "total_rows": len(rows),
         }
         paths.append(out / f"{place}_samples.jsonl")
@@ -122,7 +120,7 @@ def _result(table: Table, arm: Metrics, benchmark: str) -> dict[str, object]:
         "confidence_level": LEVEL,
         "method": f"Wilson, each {arm.cluster} counted once",
     }
-    details = {"system": table.name, "seeds": str(len(arm.seeds))}
+    details = {"system": table.name}
     return {
         "evaluation_name": benchmark,
         "source_data": {"dataset_name": benchmark, "source_type": "other"},

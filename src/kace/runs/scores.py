@@ -46,8 +46,13 @@ class ScoreReader:
                 found = [self.read_log(path)]
             else:
                 found = self.read_file(path)
-            tables += found
-            places += [str(path)] * len(found)
+            for table in found:
+                tables.append(table)
+                places.append(
+                    f"{path} {table.name}"
+                    if table.folder is None
+                    else str(path)
+                )
         return name_apart(tables, places)
 
     def read_file(self, path: Path) -> list[Table]:
@@ -86,7 +91,7 @@ class ScoreReader:
             solves[solve.problem, solve.seed] = solve
         tables = []
         for name, solves in systems.items():
-            manifest = {"system": {"name": name}, "data": {"name": path.name}}
+            manifest = {"data": {"name": path.name}}
             table = Table.of(solves.values(), name=name, manifest=manifest)
             tables.append(table)
         return tables
@@ -112,9 +117,8 @@ class ScoreReader:
             ) from None
         rows = [self._row(sample, str(path)) for sample in log.samples or ()]
         steps = [step.solver for step in log.plan.steps]
-        name = one_line(" + ".join(steps), 80)
+        name = one_line(f"{' + '.join(steps)} {log.eval.model}", 80)
         manifest = {
-            "system": {"name": name},
             "config": {"model": log.eval.model},
             "data": {"name": log.eval.task},
         }
@@ -146,7 +150,6 @@ class ScoreReader:
             failed=sample.error is not None,
             input=sum(usage.input_tokens for usage in used),
             output=sum(usage.output_tokens for usage in used),
-            seconds=sample.total_time or 0.0,
         )
 
     def is_right(self, value: object, where: str) -> bool | None:

@@ -937,15 +937,12 @@ def open_tables(
 def name_apart(
     tables: Sequence[Table], places: Sequence[str]
 ) -> tuple[Table, ...]:
-    """Return tables under different names: their own, else their model's, else their place."""
+    """Return tables under their own names, or by their places where two share one."""
     found = list(tables)
     times = Counter(table.name for table in tables)
-    models = Counter(table.manifest.model for table in tables)
     for at, table in enumerate(tables):
         if times[table.name] > 1:
-            model = table.manifest.model
-            apart = table.folder is None and model and models[model] == 1
-            found[at] = table.named(model if apart else places[at])
+            found[at] = table.named(places[at])
     if len({table.name for table in found}) < len(found):
         raise DataError("a run is given twice", fix="name every run once")
     return tuple(found)

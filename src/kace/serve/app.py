@@ -725,10 +725,11 @@ class SolveService:
         if (verdict.right is None) == (verdict.answer is None):
             raise ApiError("give either 'right' or 'answer'", "right")
         found = _REPLY_ID.fullmatch(verdict.id)
+        record = self._record
         solution = None
-        if found and self._record:
-            solution = self._record.solution(found[1], int(found[2]))
-        if solution is None or self._record is None:
+        if found and record:
+            solution = record.solution(found[1], int(found[2]))
+        if not record or not solution:
             message = "no reply of this id is recorded (kace serve --record)"
             raise ApiError(message, "id", status=404, code="not_found")
         answer = verdict.answer or solution.answer
@@ -742,7 +743,7 @@ class SolveService:
             "answer": without_secrets(answer),
         }
         try:
-            self._record.keep_verdict(row)
+            record.keep_verdict(row)
         except (KaceError, OSError) as error:
             log.warning("%s", redact(str(error)))
             message = "the verdict could not be written"
