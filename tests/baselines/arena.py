@@ -36,9 +36,6 @@ PROBLEMS = (
     Problem("A car drives 60 km/h for 2 hours. How far does it get?", "120", "p3", domain="rates"),
 )
 
-SPOKEN_OF = PROBLEMS[1]
-"""The one that a card of MS speaks of."""
-
 
 def card(
     name: str, difficulty: Difficulty, *domains: str, trigger: str = "it comes up", status: Status = Status.VALIDATED

@@ -130,7 +130,3 @@ def test_learn_practises_in_batches_and_its_bill_has_their_price(folder: Path, s
     attempts = [each for line in lines for each in json.loads(line)["attempts"]]
     assert bill["calls"] + sum(not each["from_cache"] for each in attempts) == len(server.submitted)
     assert bill["usd"] == pytest.approx((10 * bill["input"] + 100 * bill["output"]) / 1e6 / 2)
-
-
-def kace_data(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run_kace(folder, "data", *arguments, PYTHONPATH=str(ROOT / "src"))
