@@ -156,26 +156,6 @@ def test_a_request_that_is_mended_is_paid_once() -> None:
     assert ledger.usd == pytest.approx(WORST + real), "the empty 200 may be billed; the 500 is not"
 
 
-def test_a_bill_within_a_bill_counts_every_request_too() -> None:
-    """As in `kace serve`, where each request has caps of its own and the server counts all of them."""
-
-    async def work(url: str) -> tuple[Ledger, Ledger]:
-        whole, bill = Ledger(), Ledger(Caps(calls=2))
-        model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
-        limited = Limited(model, 4, base=0.001)
-        with pytest.raises(BudgetExceeded):
-            await Metered(Metered(limited, whole, "solver"), bill, "solver").complete(request(0))
-        with pytest.raises(ModelError):
-            await Metered(limited, whole, "solver").complete(request(1))
-        await limited.aclose()
-        return whole, bill
-
-    with ChatServer([Answer(b"")]) as server:
-        whole, bill = asyncio.run(work(server.url))
-        assert len(server.requests) == whole.calls == 2 + 4
-    assert (bill.calls, bill.roles["solver"].failed, whole.roles["solver"].failed) == (2, 2, 6)
-
-
 ECHOES = {
     "as it is": KEY,
     "in a header": f"Authorization: Bearer {KEY}",

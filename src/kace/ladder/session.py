@@ -38,7 +38,7 @@ class Session:
     ledger: Ledger
     model: ChatModel  # as the provider serves it; use `role` to call it
     calls: CallStore | None
-    synthesis: Synthesis | None = None
+    teacher: ChatModel | None = None  # for synthesis
 
     def role(self, name: str) -> ChatModel:
         """Return the model under a name in the ledger."""
@@ -77,23 +77,21 @@ class Session:
         calls: CallStore | None = None,
         seed: int | None = None,
     ) -> Kit:
-        """Return the kit of one request, whose calls are entered on a bill of its own as well."""
+        """Return the kit of one request, whose calls are entered on a bill of its own."""
         also = partial(in_role, ledger=bill, calls=calls)
         seed = self.kit.seed if seed is None else seed
-        model = _solver(self.config, also("solver", self.role("solver")))
+        model = _solver(self.config, also("solver", self.model))
         kit = replace(self.kit, model=model, seed=seed)
         if isinstance(
             kit.source, Retriever
         ):  # requests share what it has indexed
-            source = kit.source.routed_by(
-                also("classifier", self.classifier), seed
-            )
+            source = kit.source.routed_by(also("classifier", self.model), seed)
             kit = with_policies(
                 replace(kit, source=source), tiers=SkipEs(source)
             )
-        if self.synthesis is not None:
-            teacher = also("synthesis", self.synthesis.teacher)
-            own = replace(self.synthesis, teacher=teacher)
+        if self.teacher is not None:
+            teacher = also("synthesis", self.teacher)
+            own = Synthesis(teacher, self.config.teacher_max_tokens)
             kit = with_policies(
                 kit, amend=(*kit.policies.amend[:-1], own.amend)
             )
@@ -119,11 +117,14 @@ async def open_session(
         opened = model or _open(config, stack, calls, ledger)
         ledger.require_price(opened.name)
         synthesis = None
+        teacher = None
         if config.synthesis:
             teacher = _open(config.for_teacher(), stack)
             ledger.require_price(teacher.name)
-            teacher = in_role("synthesis", teacher, ledger, calls)
-            synthesis = Synthesis(teacher, config.teacher_max_tokens)
+            synthesis = Synthesis(
+                in_role("synthesis", teacher, ledger, calls),
+                config.teacher_max_tokens,
+            )
         kit = Kit(
             model=_solver(config, in_role("solver", opened, ledger, calls)),
             judge=await stack.enter_async_context(Judge()),
@@ -134,7 +135,7 @@ async def open_session(
             policies=make_policies(open_policy(config), synthesis),
             observer=observer or SILENT,
         )
-        session = Session(config, kit, ledger, opened, calls, synthesis)
+        session = Session(config, kit, ledger, opened, calls, teacher)
         if tree is not None:
             session = replace(session, kit=session.reading(tree, config))
         yield session

@@ -85,15 +85,12 @@ class Reservation:
         self.ledger = ledger
         self.spent = spent
         self.worst = worst
-        self.outer = _reserved.get()  # the same call in another ledger
         self.held = False  # not between two requests, where a cap may refuse it
         self.sent = False  # whether a request is with the provider
 
     async def retry(self, fault: BaseException) -> None:
         """Enter another request, after the fault of the last one."""
         self.ledger.leave(self, fault)
-        if self.outer:
-            await self.outer.retry(fault)
         await self.ledger.enter(self)
 
 
@@ -101,7 +98,7 @@ _reserved: ContextVar[Reservation | None] = ContextVar("reserved", default=None)
 
 
 async def sent_again(fault: Exception) -> None:
-    """Enter another request for the call under way, in every ledger that counts it.
+    """Enter another request for the call under way, if a ledger counts it.
 
     The last request is charged if it may be billed. Raises `BudgetExceeded` at a cap.
     """
@@ -116,9 +113,8 @@ def mark_sent(sent: bool) -> None:
     A call that is cancelled then is charged, since the provider may bill it.
     """
     reservation = _reserved.get()
-    while reservation:
+    if reservation:
         reservation.sent = sent
-        reservation = reservation.outer
 
 
 @dataclass(slots=True)
