@@ -174,6 +174,7 @@ def show(options: Options, tree: Path, what: str | None) -> None:
     if what == "cards":
         for card in found:
             options.show(card_line(card), [_card_row(card)])
+        note(f"{len(found)} cards")
     elif what is not None:
         card = found.card(what)
         options.show(card_line(card), _card_lines(card, store))
