@@ -42,6 +42,7 @@ JSON = {
     "tree show": ("tree",),
     "tree log": ("tree",),
     "eval": ("--data", "train.jsonl", *DICE, "--out", "base"),
+    "lift": ("--skill", "train.jsonl", "--data", "train.jsonl", *DICE, "--dry-run"),
     "report": ("base", "other"),
     "data list": (),
     "models list": (),

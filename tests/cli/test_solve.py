@@ -180,7 +180,7 @@ BAD = [
     (["solve", "--file", "bad.jsonl", *STEADY], 2, "bad.jsonl:2: not JSON"),
     (["solve", "--file", "list.jsonl", *STEADY], 2, "no problems in the file"),
     (["solve", "--file", "number.jsonl", *STEADY], 2, "number.jsonl:1: a single value, not an object"),
-    (["solve", "--file", ".", *STEADY], 2, "is a directory"),
+    (["solve", "--file", ".", *STEADY], 2, "problems.jsonl: no such file"),
     (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
