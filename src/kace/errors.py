@@ -121,8 +121,7 @@ def keep_secret(value: str | None) -> None:
         forms += [packed, packed.translate(_URL_SAFE)]
     for form in forms:
         # It may be broken into lines.
-        spread = r"\s{0,2}".join(map(re.escape, form))
-        _known[form] = re.compile(spread)
+        _known[form] = re.compile(r"\s{0,2}".join(map(re.escape, form)))
 
 
 def credentials(url: str) -> tuple[str, str] | None:

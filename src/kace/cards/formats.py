@@ -265,8 +265,7 @@ def read_text_card(text: str, source: str) -> Card:
         if part in text:
             raise CardError(f"the card still has {part}", fix="replace it")
     title, _, payload = text.strip().partition("\n")
-    words = re.findall("[A-Z0-9]+", title.upper())
-    card_id = "_".join(words)
+    card_id = "_".join(re.findall("[A-Z0-9]+", title.upper()))
     if not card_id.startswith(PREFIXES):
         card_id = f"RUBRIC_{card_id}"
     examples = split_examples(payload)[1]

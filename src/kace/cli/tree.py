@@ -92,8 +92,7 @@ def init(folder: Path, domains: str | None) -> None:
     if domains == "starter":
         given = starter_domains()
     elif domains is not None:
-        text = read_input(domains, decoded)
-        given = formats.read_domains(text)
+        given = formats.read_domains(read_input(domains, decoded))
     TreeStore.create(folder, given, author=author())
     note(
         f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}"
@@ -252,8 +251,7 @@ def edit(
     without FILE, its text opens in $EDITOR.
     """
     store = _open_store(tree)
-    before = store.load()
-    card = before.card(card_id)
+    card = store.load().card(card_id)
     if deprecate and file is not None:
         raise UsageError(
             "a card is replaced or deprecated, one at a time",
@@ -270,8 +268,7 @@ def edit(
         if file is None:
             file = f"{card_id}.txt"
             _edit_file(Path(file), card.payload + "\n")
-        text = read_input(file, decoded)
-        change = Edit(_new_card(card, text))
+        change = Edit(_new_card(card, read_input(file, decoded)))
     store.apply(change, author=author(), note=_flat(why))
     note(f"{card_id}: generation {store.generation}")
 

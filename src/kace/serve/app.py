@@ -817,8 +817,7 @@ class SolveService:
     async def _place(self, on_step: OnStep) -> AsyncIterator[None]:
         """Hold one of the places: no more problems than keep the model busy."""
         if self._places.locked():
-            text = f"Waiting: {self.waiting} ahead."
-            on_step(Step("waiting", text))
+            on_step(Step("waiting", f"Waiting: {self.waiting} ahead."))
         self.waiting += 1
         try:
             await self._places.acquire()
