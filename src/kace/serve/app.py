@@ -506,18 +506,11 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         return Response(body, media_type=JSON)
 
     async def chat(request: Request) -> Response:
-        try:
-            return await _answer(service, names, request)
-        except ApiError as error:
-            return error.response()
+        return await _answer(service, names, request)
 
     async def verdict(request: Request) -> Response:
-        try:
-            given = read_body(await request.body(), VerdictBody)
-            body = _encode(service.keep_verdict(given))
-        except ApiError as error:
-            return error.response()
-        return Response(body, media_type=JSON)
+        given = read_body(await request.body(), VerdictBody)
+        return Response(_encode(service.keep_verdict(given)), media_type=JSON)
 
     app = Starlette(
         routes=[
@@ -527,7 +520,7 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
             Route("/healthz", health),
             Route("/", home),
         ],
-        exception_handlers={HTTPException: _render_missing},
+        exception_handlers={HTTPException: _render_missing, ApiError: _render},
     )
     return Guard(
         app,
@@ -546,6 +539,11 @@ _CODES = {
     405: "method_not_allowed",
     413: "body_too_large",
 }
+
+
+def _render(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return error.response()
 
 
 def _render_denial(denial: Denial) -> Response:
@@ -773,11 +771,12 @@ class SolveService:
         """Return the kit of one request, whose calls are entered on its bill."""
         calls = self._record.calls if self._record else None
         kit = self.session.billed(bill, calls, body.seed)
+        reporter = Reporter(kit.source, on_step)
         return replace(
             kit,
             sampling=self._sampling(body),
-            source=ReportingSource(kit.source, on_step),
-            observer=Progress(on_step),
+            source=reporter,
+            observer=reporter,
         )
 
     def _sampling(self, body: ChatBody) -> Mapping[str, TierSampling]:
@@ -829,10 +828,11 @@ class SolveService:
             self._places.release()
 
 
-class Progress(Silent):
-    """Reports the attempts of one solve."""
+class Reporter(Silent):
+    """Reports the attempts of one solve, and what each tier reads."""
 
-    def __init__(self, on_step: OnStep) -> None:
+    def __init__(self, source: ContextSource | None, on_step: OnStep) -> None:
+        self._source = source
         self._on_step = on_step
         self._done: Counter[TierName] = Counter()
 
@@ -849,14 +849,6 @@ class Progress(Silent):
             text = f"From common facts: {result}."
         details = {"tier": tier.value, "answer": attempt.answer}
         self._on_step(Step("attempt", text, details))
-
-
-class ReportingSource:
-    """A source of context that reports what each tier reads."""
-
-    def __init__(self, source: ContextSource | None, on_step: OnStep) -> None:
-        self._source = source
-        self._on_step = on_step
 
     async def retrieve(
         self,
