@@ -73,8 +73,6 @@ class EvolvedPrompt(StepResult):
 
     instructions: str
     score: float  # its accuracy on the problems that candidates are chosen on
-    parents: tuple[int, ...]
-    metric_calls: int  # evaluations made before it was found
 
 
 class GepaPrompt(StepResult):
@@ -185,15 +183,11 @@ class GepaRun:
             track_best_outputs=False,
         )
         candidates = []
-        for place, texts in enumerate(found.candidates):
-            parents = [
-                each for each in found.parents[place] if each is not None
-            ]
+        for texts, score in zip(
+            found.candidates, found.val_aggregate_scores, strict=True
+        ):
             candidate = EvolvedPrompt(
-                instructions=texts[COMPONENT],
-                score=round(found.val_aggregate_scores[place], 6),
-                parents=tuple(parents),
-                metric_calls=found.discovery_eval_counts[place],
+                instructions=texts[COMPONENT], score=round(score, 6)
             )
             candidates.append(candidate)
         return GepaPrompt(
