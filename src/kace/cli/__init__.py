@@ -156,9 +156,11 @@ def main() -> None:
         if error.errno != errno.ENOSPC:
             raise
         sys.stdout = None
-        fix = "write it to a file on a disk with free space"
         _fail(
-            KaceError("the output cannot be written: the disk is full", fix=fix)
+            KaceError(
+                "the output cannot be written: the disk is full",
+                fix="write it to a file on a disk with free space",
+            )
         )
     sys.exit(code)
 

@@ -135,7 +135,7 @@ def _weights_here(config: Config, *, required: bool) -> bool:
 
 def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
     """Return the solutions by problem. Recorded attempts without cards are not made again."""
-    solutions: dict[str, Solution] = {}
+    solutions = {}
     with (
         trial.open(folder, [RECORDED / WITHOUT]) as run,
         RunProgress(len(trial.data.problems)) as progress,

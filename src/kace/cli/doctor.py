@@ -90,8 +90,10 @@ def _opened(config: Config, opened: Callable[[], ChatModel]) -> str:
     """Open a model, which needs its weights or its key; nothing is sent."""
     provider, _, name = config.model.partition("/")
     if provider == "exchange":
-        fix = "name a folder you can write, as exchange/FOLDER"
-        return _writable(Path(name).expanduser(), fix)
+        return _writable(
+            Path(name).expanduser(),
+            "name a folder you can write, as exchange/FOLDER",
+        )
     return opened().identity
 
 

@@ -344,7 +344,7 @@ def select(
     learned = read_learned(tree)
     epochs = epochs_of(tree)
     file = options.get("config")
-    given: dict[str, object] = {}
+    given = {}
     for name in ("model", "base_url", "seed", *CAPS):
         given[name] = options.get(name)
     given |= options.settings

@@ -107,7 +107,7 @@ def load_slices(config: Config) -> tuple[tuple[Problem, ...], Dataset]:
 
 
 def _first_per_family(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    chosen: list[Problem] = []
+    chosen = []
     for family in (*HARD, *EASY):
         found = [problem for problem in problems if problem.family == family]
         chosen += found[:PER_FAMILY]

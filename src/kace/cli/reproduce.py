@@ -458,7 +458,7 @@ def tree_sizes(tree: EpistemicTree) -> list[Row]:
 def cost_rows(bill: Bill, config: Config) -> list[Row]:
     """Return what each role used by epoch and phase, as the paper's two tables have it."""
     prices = Ledger(prices=config.prices)
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for part in bill.parts:
         teaches = part.role.endswith("teacher")
         price = prices.price((teaches and config.teacher) or config.model)

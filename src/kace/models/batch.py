@@ -157,10 +157,10 @@ class Batched(Wrapper):
         self._pace = pace or Pace()
         self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self._folder = inside(calls.folder.parent, "batches")
-        self._requests: dict[
-            str, Request
-        ] = {}  # of this process, by their keys
-        self._gathered: dict[str, bytes] = {}  # those in no batch yet
+        self._requests: dict[str, Request] = {}  # that wait here, by their keys
+        self._gathered: dict[
+            str, tuple[bytes, AttemptKey]
+        ] = {}  # those in no batch yet
         self._open: list[RequestBatch] = []  # submitted, or about to be
         self._faults: dict[str, Exception] = {}  # of requests without a reply
         self._waiting: defaultdict[str, list[asyncio.Future[None]]] = (
@@ -179,17 +179,20 @@ class Batched(Wrapper):
         """Queue the request, wait for its batch to finish, and return the reply."""
         key = request.digest(self.identity)
         self._requests[key] = request
-        for tries_left in reversed(range(TRIES)):
-            try:
-                return await self._batch(key, request)
-            except Unfinished as error:
-                if not tries_left:
-                    raise
-                fault = error
-            await sent_again(fault)
-            if not fault.rephrase:
-                break
-        return await self.model.complete(request)
+        try:
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    return await self._batch(key, request)
+                except Unfinished as error:
+                    if not tries_left:
+                        raise
+                    fault = error
+                await sent_again(fault)
+                if not fault.rephrase:
+                    break
+            return await self.model.complete(request)
+        finally:
+            del self._requests[key]
 
     async def aclose(self) -> None:
         """Close everything. Jobs under way stay with their provider."""
@@ -214,7 +217,8 @@ class Batched(Wrapper):
             if self._broken is not None:
                 raise self._broken
             if not any(key in batch.attempts for batch in self._open):
-                self._gathered[key] = self._jobs.encode(key, request)
+                line = self._jobs.encode(key, request)
+                self._gathered[key] = (line, request.attempt)
             self._note_arrival()
             turn = asyncio.get_running_loop().create_future()
             self._waiting[key].append(turn)
@@ -264,7 +268,7 @@ class Batched(Wrapper):
         lines: list[bytes] = []
         attempts: dict[str, AttemptKey] = {}
         size = 0
-        for key, line in self._gathered.items():
+        for key, (line, attempt) in self._gathered.items():
             size += len(line) + 2
             if lines and (
                 len(lines) >= self._most or size > FULL * self._jobs.MOST_BYTES
@@ -274,7 +278,7 @@ class Batched(Wrapper):
                 attempts = {}
                 size = len(line) + 2
             lines.append(line)
-            attempts[key] = self._requests[key].attempt
+            attempts[key] = attempt
         self._gathered = {}
         if lines:
             self._write(lines, attempts)
