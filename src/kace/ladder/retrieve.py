@@ -490,8 +490,7 @@ class BlockSelector:
     ) -> tuple[Sequence[Card], Sequence[Card]]:
         """Return the block, and its relevant cards before the token budget."""
         block = self.tree.project(tier, domains)
-        relevant = self.relevance.relevant(problem.text, block)
-        return block, self.budget.best(problem.text, relevant)
+        return block, self.relevance.relevant(problem.text, block)
 
 
 CHARS_PER_TOKEN = 4

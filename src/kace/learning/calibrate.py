@@ -1,7 +1,7 @@
 """Choose on problems: a tree's relevance thresholds, and the epoch to keep.
 
-Thresholds come from training problems alone. Each is scored as if training had never
-seen its technique, so every card that reaches the threshold then is a wrong one. At
+Thresholds come from training problems alone. Each is scored by a regression that was
+trained without its technique, so every card that reaches the threshold is a wrong one. At
 worst such a card breaks whatever the ladder solves without cards. The threshold is the
 loosest at which this loss stays under the harm allowed, by the bound of conformal risk
 control where there are enough problems: a new problem of a technique that the tree lacks
@@ -27,7 +27,7 @@ from kace.config import Config, RetrievalConfig
 from kace.errors import DataError, UsageError
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Solution
-from kace.ladder.relevance import BackgroundScore
+from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import ExitPath
 from kace.learning import StepResult
 from kace.learning.study import (
@@ -47,11 +47,9 @@ from kace.runs.manifest import manifest_of
 from kace.runs.metrics import metrics_of
 from kace.runs.table import SolveRow, Table, row_of
 
-LEAST = 0.46
-"""No threshold is looser. Down to here the training problems of four published trees, 836
-together, lose at most half a point by the bound; one tree alone has too few."""
-LEAST_WORDED = 0.353
-"""The same for cards with wordings: a word counts for less there."""
+LEAST = 0.2
+"""No threshold is looser: two cards out of three would be wrong ones."""
+FOLDS = 8  # times that a regression is trained, each without an eighth of techniques
 CHANCE = 0.5
 """Losses allowed with however few problems: runs of one problem differ by half a one."""
 SELECTOR = "kace learn select"
@@ -79,9 +77,7 @@ def calibrate(
     max_harm: float,
 ) -> Calibration:
     """Return the thresholds of a tree, from what the ladder solves without cards."""
-    worded = any(card.wordings for card in tree.shown)
-    least = LEAST_WORDED if worded else LEAST
-    scores = nearest_others(tree, train, least)
+    scores = nearest_others(tree, train)
     losses = []
     skip_losses = []
     for record in alone:
@@ -93,8 +89,8 @@ def calibrate(
             losses.append((score, float(right and reads)))
             skip_losses.append((score, float(right)))
     size = len(train)
-    threshold, bound = loosest(losses, size, max_harm, least)
-    skip, skip_bound = loosest(skip_losses, size, max_harm, least)
+    threshold, bound = loosest(losses, size, max_harm)
+    skip, skip_bound = loosest(skip_losses, size, max_harm)
     return Calibration(
         problems=size,
         max_harm=max_harm,
@@ -110,7 +106,6 @@ def loosest(
     losses: Sequence[tuple[float, float]],
     problems: int,
     max_harm: float,
-    least: float = LEAST,
 ) -> tuple[float, float]:
     """Return the loosest threshold at which no stricter one loses too much, and its bound.
 
@@ -120,7 +115,7 @@ def loosest(
     share = max_harm / 100
     bounded = share * (problems + 1) - 1
     allowed = bounded if bounded >= 1 else max(CHANCE, share * problems)
-    threshold = least
+    threshold = LEAST
     lost = 0.0
     most = 0.0
     ordered = sorted(losses, reverse=True)
@@ -135,20 +130,40 @@ def loosest(
 
 
 def nearest_others(
-    tree: EpistemicTree, train: Sequence[Problem], least: float
+    tree: EpistemicTree, train: Sequence[Problem]
 ) -> dict[str, float]:
     """Return the best score of a card of another technique, by problem id."""
     own = own_cards(tree, train)
-    score = BackgroundScore(tree)
-    shown = {card.card_id for card in tree.shown}
+    table = TextTable(tree, train, best_encoder())
     found = {}
-    for problem in train:
-        others = shown - own[problem.id]
-        scores = score(problem.text, least)
-        near = [value for card, value in scores.items() if card in others]
-        if near:
-            found[problem.id] = max(near)
+    for fold in folds_of(train, own):
+        gave = set[str]().union(*(own[problem.id] for problem in fold))
+        for problem, scores in table.without(fold, gave).items():
+            best = max(scores.values(), default=0.0)
+            if best >= LEAST:
+                found[problem] = best
     return found
+
+
+def folds_of(
+    train: Sequence[Problem], own: Mapping[str, frozenset[str]]
+) -> list[list[Problem]]:
+    """Return the problems in parts, those of one technique together."""
+    techniques: dict[frozenset[str] | str, list[Problem]] = {}
+    for problem in train:
+        key = own[problem.id] or problem.family or problem.id
+        techniques.setdefault(key, []).append(problem)
+    folds: list[list[Problem]] = [[] for _ in range(FOLDS)]
+    for problems in sorted(techniques.values(), key=len, reverse=True):
+        min(folds, key=len).extend(problems)
+    return [fold for fold in folds if fold]
+
+
+def write_index(
+    tree: EpistemicTree, train: Sequence[Problem], path: Path
+) -> None:
+    """Train what finds the cards of a tree, and keep it beside the tree."""
+    TextTable(tree, train, best_encoder()).index().save(path)
 
 
 def own_cards(

@@ -14,13 +14,14 @@ from kace.cards.card import (
     CardError,
     Difficulty,
 )
+from kace.cards.store import INDEX_FILE
 from kace.cards.tree import Add, Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import route_by_words
 from kace.ladder.tiers import TierName
 from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
-from kace.learning.calibrate import calibrate, keep_calibration
+from kace.learning.calibrate import calibrate, keep_calibration, write_index
 from kace.learning.measure import (
     Impact,
     compare,
@@ -85,6 +86,9 @@ async def learn(study: Study) -> EpistemicTree:
         study.writer.snapshot(epoch)
     for number in range(1, settings.imagine + 1):
         await imagine_more(settings.epochs + number, study)
+    folder = study.writer.folder
+    if study.config.retrieval.relevance_threshold:
+        write_index(study.tree, study.train, folder / INDEX_FILE)
     if settings.max_harm:
         # The first run had no cards to read.
         bare = EpistemicTree.of(study.tree.domains, ())
@@ -92,7 +96,6 @@ async def learn(study: Study) -> EpistemicTree:
         found = calibrate(study.tree, study.train, alone, settings.max_harm)
         study.log.write(StepName("close", "calibrate"), found)
         learned = settings.model_dump(mode="json")
-        folder = study.writer.folder
         keep_calibration(folder, found, study.config.retrieval, learned)
     return study.writer.freeze()
 
@@ -329,12 +332,15 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
     """Phase 2: no new cards. Measure each card, revise them, and retire what harms."""
     tree = study.tree
     settings = study.settings
-    base = await study.run(
-        StepName("refine", "base", epoch),
-        study.train,
-        RunReading(tree),
-        study.seed_of(epoch, BASE),
-    )
+    base: Records = ()
+    if settings.refine or settings.impact == "leave_one_out":
+        # Revisions and cards left out are compared with it.
+        base = await study.run(
+            StepName("refine", "base", epoch),
+            study.train,
+            RunReading(tree),
+            study.seed_of(epoch, BASE),
+        )
     earlier = []
     for number in range(1, epoch):
         found = study.log.recall(StepName("refine", "impact", number), Impact)

@@ -34,7 +34,12 @@ from kace.ladder.ladder import classes_of, right_positions, sample
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
-from kace.ladder.relevance import Relevance, RelevanceScore
+from kace.ladder.relevance import (
+    Relevance,
+    RelevanceScore,
+    TextTable,
+    best_encoder,
+)
 from kace.ladder.tiers import LOCKED, TierName
 from kace.learning import StepResult
 from kace.learning.study import (
@@ -148,6 +153,7 @@ async def measure(
 ) -> Impact:
     """Return fire statistics of the base run, and lifts by the configured method."""
     method = study.settings.impact
+    records: Sequence[Solution] = base
     if method == "leave_one_out":
         votes, calls = await leave_one_out(tree, base, study)
     else:
@@ -162,7 +168,7 @@ async def measure(
         if card.card_id not in measured:
             missing.append(card.card_id)
     return Impact(
-        fires=count_fires(base),
+        fires=count_fires(base or records),
         lifts=lifts,
         calls=calls,
         unmeasured=tuple(missing),
@@ -207,6 +213,9 @@ async def run_dropout(
     problem that no card is shown to measures none, so it is left out.
     """
     relevance = Relevance(tree, study.config.retrieval)
+    if relevance.threshold:
+        table = TextTable(tree, study.train, best_encoder())
+        relevance.scores = table.index()
     placed = measured_on(tree, relevance, study.train)
     readers = []
     for problem in study.train:

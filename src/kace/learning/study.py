@@ -605,7 +605,9 @@ def open_solver(
     keeps the learner's own seed, so a problem stays in its domain from run to run.
     """
     if reading.relevance:
-        skipping = config.retrieval.model_copy(update={"es_policy": "skip"})
+        skipping = config.retrieval.model_copy(
+            update={"es_policy": "skip", "max_cards": None}
+        )
         config = config.model_copy(update={"retrieval": skipping})
     kit = session.kit
     if reading.tree is not None:

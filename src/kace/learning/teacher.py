@@ -266,7 +266,7 @@ class Reading(Generic[T]):
 
 TIER = "TEACHER"  # the tier of a teacher's calls in a cache
 TEMPERATURE = 0.0
-FEW = 0.1  # of the blocks of a reply: so many refused ones are not repaired
+FEW = 0.4  # of the blocks of a reply: so many refused ones are not repaired
 MAX_REPEATED_CHARS = 100_000  # of the earlier reply, in a repair round
 _TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
 
