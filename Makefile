@@ -78,7 +78,7 @@ PACKAGES = $(shell grep -o '^[a-z0-9][^ ]*==' requirements.lock)
 # for one that is not, pip looks for the newest release, and has no hash of it.
 lock:
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras \
-	  --extra local --extra data --extra mcp --extra gepa --extra dev \
+	  --extra local --extra data --extra mcp --extra gepa --extra meaning --extra dev \
 	  pyproject.toml requirements-build.in --output-file requirements.lock
 
 clean:

@@ -2,9 +2,11 @@
 
     python results/study.py WORK --server http://127.0.0.1:8000/v1 [--server ...]
 
-WORK holds `train.jsonl` (the training problems), `families.jsonl` (the same with their families) and the learned
-trees `tree-a` and `tree-b`. What is run, and in which order, is fixed here; nothing is chosen from its results. A
-command that has finished is not run again.
+WORK holds the training problems (`train.jsonl`, and `families.jsonl` with their
+families), the learned tree `tree-a` with everything but its measuring done, and
+`tree-b`, the published technique tree with a new index, and `families-b.jsonl`. What is
+run, and in which order, is fixed here; nothing is chosen from its results. A command that
+has finished is not run again.
 """
 
 from __future__ import annotations
@@ -14,64 +16,60 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from kace.cards.card import Card, Provenance, Status
 from kace.cards.store import TreeStore, open_tree
 
-SEEDS = 3
-SIDE_BY_SIDE = 6
+SIDE_BY_SIDE = 7
 GIVEN = (
     "--preset",
     "starter",
     "--set",
     "max_tokens=2000",
     "--set",
-    "max_connections=300",
-    "--set",
-    "cache=false",
+    "max_connections=500",
 )
 SKIP = ("--set", "es_policy=skip")
+DATA = ("--data", "techniques", "--split", "third")
 Arm = tuple[str, ...]
 """The name of a run, its system, and what it reads."""
 
 
-def arms_of(work: Path) -> Iterator[Arm]:
-    """Yield the arms after Tiered, the most wanted first."""
-    families = ("--artefact", str(work / "families.jsonl"))
-    shots = ("--artefact", str(work / "shots"))
-    for tree in ("a", "b"):
-        read = ("--tree", str(work / f"tree-{tree}"))
-        yield (f"kace-{tree}-skip-es", "kace", *read, *SKIP)
-        yield (f"kace-{tree}", "kace", *read)
-    for tree in ("a", "b"):
-        kept = ("--tree", str(work / f"tree-{tree}"))
-        admitted = ("--tree", str(work / f"admitted-{tree}"))
+def arms_of(tree: str, work: Path) -> Iterator[Arm]:
+    """Yield the arms of a learned tree, the most wanted first."""
+    read = ("--tree", str(work / f"tree-{tree}"))
+    families = work / ("families.jsonl" if tree == "a" else "families-b.jsonl")
+    told = ("--artefact", str(families))
+    yield (f"kace-{tree}-skip-es", "kace", *read, *SKIP)
+    yield (f"kace-{tree}", "kace", *read)
+    yield (f"oracle-kept-{tree}-skip-es", "oracle-card", *read, *told, *SKIP)
+    if tree == "a":
+        admitted = ("--tree", str(work / "admitted-a"))
+        yield ("admitted-a-skip-es", "kace", *admitted, *SKIP)
         yield (
-            f"oracle-kept-{tree}-skip-es",
-            "oracle-card",
-            *kept,
-            *families,
-            *SKIP,
-        )
-        yield (
-            f"oracle-admitted-{tree}-skip-es",
+            "oracle-admitted-a-skip-es",
             "oracle-card",
             *admitted,
-            *families,
+            *told,
             *SKIP,
         )
-        yield (f"admitted-{tree}-skip-es", "kace", *admitted, *SKIP)
-    yield ("few-shot", "knn-fewshot", *shots)
+        yield ("placebo-a", "kace-placebo", *read)
+
+
+def other_arms(work: Path) -> Iterator[Arm]:
+    """Yield the arms that read no tree."""
+    shots = ("--artefact", str(work / "shots"))
+    gate = ("--set", "relevance_threshold=0.3")
+    yield ("few-shot-gated-skip-es", "knn-fewshot", *shots, *gate, *SKIP)
     yield ("few-shot-skip-es", "knn-fewshot", *shots, *SKIP)
-    yield ("placebo-a", "kace-placebo", "--tree", str(work / "tree-a"))
+    yield ("few-shot", "knn-fewshot", *shots)
     yield ("best-of-5", "best-of-5")
-    yield ("single", "single")
 
 
 def write_admitted(tree: Path, out: Path) -> None:
-    """Write a tree with every card that the teacher admitted, retired ones too, with the same thresholds."""
+    """Write a tree with every card that the teacher admitted, retired ones too."""
     if out.exists():
         return
     learned = open_tree(tree)
@@ -93,30 +91,124 @@ def write_admitted(tree: Path, out: Path) -> None:
     (out / "profile.toml").write_bytes((tree / "profile.toml").read_bytes())
 
 
-def run(
-    work: Path, command: Sequence[str], servers: Sequence[str], out: Path
-) -> None:
-    """Run one command, with what it prints beside its folder."""
-    done = out.with_name(out.name + ".done")
-    if done.exists():
-        return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    words = [*command, "--model", "openai/solver"]
-    for server in servers:
-        words += ["--base-url", server]
-    began = time.monotonic()
-    with out.with_name(out.name + ".txt").open("a") as printed:
-        code = subprocess.run(
-            [sys.executable, "-m", "kace", *words, *GIVEN, "--out", str(out)],
-            stdout=printed,
-            stderr=printed,
-        ).returncode
-    if code == 0:
-        done.touch()
-    print(
-        f"{time.monotonic() - began:5.0f} s, exit {code}: {out.name}",
-        flush=True,
-    )
+class Study:
+    """The commands of the study, each run once."""
+
+    def __init__(
+        self, work: Path, servers: Sequence[str], seeds: int, limit: int | None
+    ) -> None:
+        self.work = work
+        self.servers = servers
+        self.seeds = seeds
+        self.limit = limit
+        self.began = time.monotonic()
+
+    def run(self, command: Sequence[str], out: Path) -> bool:
+        """Run one command, with what it prints beside its folder."""
+        done = out.with_name(out.name + ".done")
+        if done.exists():
+            return True
+        out.parent.mkdir(parents=True, exist_ok=True)
+        words = [*command, "--model", "openai/solver"]
+        for server in self.servers:
+            words += ["--base-url", server]
+        started = time.monotonic()
+        with out.with_name(out.name + ".txt").open("a") as printed:
+            code = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "kace",
+                    *words,
+                    *GIVEN,
+                    "--out",
+                    str(out),
+                ],
+                stdout=printed,
+                stderr=printed,
+            ).returncode
+        if code == 0:
+            done.touch()
+        now = time.monotonic()
+        print(
+            f"{now - self.began:5.0f} s: exit {code} after {now - started:.0f} s: "
+            f"{out.name}",
+            flush=True,
+        )
+        return code == 0
+
+    def arm(self, arm: Arm) -> bool:
+        """Run one arm; a broken one is tried once more."""
+        name, system, *read = arm
+        out = self.work / "runs" / name
+        command = [
+            "eval",
+            "--system",
+            system,
+            *DATA,
+            "--seeds",
+            str(self.seeds),
+            *read,
+        ]
+        if name != "tiered":
+            command += ["--reuse", str(self.work / "runs" / "tiered")]
+        if self.limit:
+            command += ["--limit", str(self.limit)]
+        return self.run(command, out) or self.run(command, out)
+
+    def learn(self) -> bool:
+        """Measure the cards of tree a, and set its thresholds."""
+        held_out = []
+        for split in ("validation", "test", "retest", "third"):
+            held_out += ["--held-out", str(self.work / f"heldout-{split}.jsonl")]
+        command = (
+            "learn",
+            "--train",
+            str(self.work / "train.jsonl"),
+            *held_out,
+            "--teacher",
+            "exchange/letters-a",
+            "--set",
+            "wait=false",
+            "--seed",
+            "0",
+        )
+        done = self.run(command, self.work / "tree-a")
+        if done:
+            write_admitted(self.work / "tree-a", self.work / "admitted-a")
+        return done
+
+    def shots(self) -> bool:
+        """Gather the solved training problems."""
+        command = (
+            "learn",
+            "--method",
+            "knn-fewshot",
+            "--train",
+            str(self.work / "solved.jsonl"),
+        )
+        return self.run(command, self.work / "shots")
+
+    def whole(self) -> None:
+        """Run everything, what waits for nothing first."""
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            learned = pool.submit(self.learn)
+            shots = pool.submit(self.shots)
+            tiered = pool.submit(self.arm, ("tiered", "tiered"))
+            tiered.result()
+            shots.result()
+            first, second, *rest = arms_of("b", self.work)
+            others = list(other_arms(self.work))
+            waiting: list[Future[bool]] = []
+            for arm in (first, others[0], second):
+                waiting.append(pool.submit(self.arm, arm))
+            if learned.result():
+                for arm in arms_of("a", self.work):
+                    waiting.append(pool.submit(self.arm, arm))
+            for arm in (*others[1:], *rest):
+                waiting.append(pool.submit(self.arm, arm))
+            for each in waiting:
+                each.result()
 
 
 def main() -> None:
@@ -124,55 +216,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work", type=Path)
     parser.add_argument("--server", action="append", required=True)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument(
         "--limit", type=int, help="only so many problems: to try the script"
     )
     given = parser.parse_args()
-    work: Path = given.work
-    for tree in ("a", "b"):
-        write_admitted(work / f"tree-{tree}", work / f"admitted-{tree}")
-    data: Arm = (
-        "--data",
-        "techniques",
-        "--split",
-        "third",
-        "--seeds",
-        str(SEEDS),
-    )
-    if given.limit:
-        data = (*data, "--limit", str(given.limit))
-    shots = (
-        "learn",
-        "--method",
-        "knn-fewshot",
-        "--train",
-        str(work / "train.jsonl"),
-    )
-    tiered = work / "runs" / "tiered"
-    first = [
-        (shots, work / "shots"),
-        (("eval", "--system", "tiered", *data), tiered),
-    ]
-    rest = []
-    for name, system, *read in arms_of(work):
-        command = (
-            "eval",
-            "--system",
-            system,
-            *data,
-            *read,
-            "--reuse",
-            str(tiered),
-        )
-        rest.append((command, work / "runs" / name))
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for commands in (first, rest):
-            list(
-                pool.map(
-                    lambda each: run(work, each[0], given.server, each[1]),
-                    commands,
-                )
-            )
+    Study(given.work, given.server, given.seeds, given.limit).whole()
+    print("all done", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def test_the_default_is_the_embedded_model():
 
 def test_the_defaults_of_the_classes_are_the_shipped_ones():
     retrieval, learning = load_config(env={}).retrieval, Settings()
-    assert (retrieval.router, retrieval.relevance_threshold, retrieval.es_policy) == ("cards", 0.46, "locked")
+    assert (retrieval.router, retrieval.relevance_threshold, retrieval.es_policy) == ("cards", 0.3, "locked")
     assert (retrieval.placement, retrieval.prompts, retrieval.max_cards) == ("demonstrations", "default", None)
     assert (learning.epochs, learning.add_runs, learning.refine, learning.confident) == (1, 1, 0, True)
     assert (learning.evidence, learning.keep_above) == ("posterior", 0.8)

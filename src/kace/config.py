@@ -197,8 +197,9 @@ class RetrievalConfig(BaseModel):
     skip_threshold: Score | None = None
     # How a block is ranked: BM25, or embeddings.
     ranking: Literal["words", "meaning"] = "words"
-    # The most cards with demonstrations that an attempt reads, where there is a threshold.
-    max_cards: Positive | None = 2
+    # The most cards an attempt reads: the best-ranked of its block. Left out, two with
+    # demonstrations and all others.
+    max_cards: Positive | None = None
     # A larger block is ranked and cut to this.
     max_card_tokens: Positive = 5_000
     # After the instructions (always so for cards without demonstrations), before the

@@ -126,10 +126,10 @@ def test_cards_of_one_problem_do_not_halve_each_other():
 
 
 def test_training_problems_without_a_card_are_examples_of_none():
-    near = Problem("A tram goes uphill at 5 km/h for 20 minutes. How far does it go?", "1", "p9")
-    before = TextTable(TREE).index()(near.text).get(SPEED.card_id, 0.0)
-    after = TextTable(TREE, [near]).index()(near.text).get(SPEED.card_id, 0.0)
-    assert after < before / 2
+    near = Problem("A tram goes uphill at 5 km/h and back downhill. What is its speed uphill?", "5", "p9")
+    before = TextTable(TREE).index()(near.text)[SPEED.card_id]
+    after = TextTable(TREE, [near]).index()(near.text)[SPEED.card_id]
+    assert after < 0.8 * before
 
 
 def test_a_problem_is_scored_as_if_its_technique_were_unknown():
@@ -156,7 +156,7 @@ def test_at_most_so_many_cards_are_shown_the_most_relevant_first():
     tree = EpistemicTree.of(DOMAINS, [*cards, nearer])
     shown = read(tree, LIKE)[0]
     assert len(shown) == 2 and "EXACT_AVERAGE_RULE" in shown
-    assert len(read(tree, LIKE, max_cards=None)[0]) == 4
+    assert len(read(tree, LIKE, max_cards=9)[0]) == 4
 
 
 def test_a_card_without_a_demonstration_is_never_held_back():

@@ -49,6 +49,7 @@ MAX_INDEX_BYTES = 400_000_000
 STRENGTH = 10.0  # of the fit against the size of the weights
 STEPS = 150  # more fits the wordings better, and stories of other kinds worse
 MOST_TEXTS = 8_000  # trained on: a larger tree gives fewer texts a card
+MOST_FOUND = 2  # cards with demonstrations that an attempt reads
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
 FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
@@ -645,7 +646,7 @@ class Relevance:
         # Skipping ES gives up its attempts, so it may require more than showing a card
         # does, and never less.
         self.skip_threshold = max(self.threshold, config.skip_threshold or 0.0)
-        self.most = config.max_cards
+        self.most = config.max_cards or MOST_FOUND
         self._tree = tree
 
     @cached_property

@@ -490,7 +490,8 @@ class BlockSelector:
     ) -> tuple[Sequence[Card], Sequence[Card]]:
         """Return the block, and its relevant cards before the token budget."""
         block = self.tree.project(tier, domains)
-        return block, self.relevance.relevant(problem.text, block)
+        relevant = self.relevance.relevant(problem.text, block)
+        return block, self.budget.best(problem.text, relevant)
 
 
 CHARS_PER_TOKEN = 4

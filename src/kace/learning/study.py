@@ -71,6 +71,7 @@ from kace.runs.run import Run, Solve
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 AUTHOR = "kace learn"
 SEEDS_PER_EPOCH = 100
+EVERY_CARD = 1_000  # forced on a problem, to be measured
 ADD = 0
 BASE = 1
 UNSEEN = 99
@@ -606,7 +607,7 @@ def open_solver(
     """
     if reading.relevance:
         skipping = config.retrieval.model_copy(
-            update={"es_policy": "skip", "max_cards": None}
+            update={"es_policy": "skip", "max_cards": EVERY_CARD}
         )
         config = config.model_copy(update={"retrieval": skipping})
     kit = session.kit
