@@ -160,7 +160,10 @@ class Study:
         """Measure the cards of tree a, and set its thresholds."""
         held_out = []
         for split in ("validation", "test", "retest", "third"):
-            held_out += ["--held-out", str(self.work / f"heldout-{split}.jsonl")]
+            held_out += [
+                "--held-out",
+                str(self.work / f"heldout-{split}.jsonl"),
+            ]
         command = (
             "learn",
             "--train",

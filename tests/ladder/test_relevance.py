@@ -152,7 +152,11 @@ def test_the_fit_reaches_the_least_of_its_loss():
 
 def test_at_most_so_many_cards_are_shown_the_most_relevant_first():
     cards = [card(f"MEAN_{n}", AVERAGE + " " * n, sources=("p1",)) for n in range(1, 4)]
-    nearer = card("AVERAGE", "A rider goes uphill at 8 km/h and downhill at 24 km/h. Find her average speed for the whole way.", sources=("p1",))
+    nearer = card(
+        "AVERAGE",
+        "A rider goes uphill at 8 km/h and downhill at 24 km/h. Find her average speed for the whole way.",
+        sources=("p1",),
+    )
     tree = EpistemicTree.of(DOMAINS, [*cards, nearer])
     shown = read(tree, LIKE)[0]
     assert len(shown) == 2 and "EXACT_AVERAGE_RULE" in shown

@@ -141,7 +141,7 @@ def test_the_command_calibrates_any_tree(tmp_path: Path):
     command = ("learn", "calibrate", "tree", "--train", "train.jsonl", "--model", "scripted/steady")
     done = run_kace(tmp_path, *command)
     assert done.returncode == 0, done.stderr
-    assert "a card is shown from 0.460 on" in done.stdout
-    assert " threshold 0.46" in run_kace(tmp_path, "tree", "show", "tree").stdout
+    assert "a card is shown from 0.300 on" in done.stdout
+    assert " threshold 0.3" in run_kace(tmp_path, "tree", "show", "tree").stdout
     assert tomllib.loads((tmp_path / "tree" / "profile.toml").read_text())["retrieval"]["relevance_threshold"] == LEAST
     assert run_kace(tmp_path, *command, "--limit", "3").returncode == 2, "three problems say nothing"

@@ -48,6 +48,7 @@ EVERYDAY = Path(__file__).parents[1] / "data" / "everyday.txt"
 MAX_INDEX_BYTES = 400_000_000
 STRENGTH = 10.0  # of the fit against the size of the weights
 STEPS = 150  # more fits the wordings better, and stories of other kinds worse
+LOOKS_ALIKE = 0.3  # probability from which a problem may be of a card's kind
 MOST_TEXTS = 8_000  # trained on: a larger tree gives fewer texts a card
 MOST_FOUND = 2  # cards with demonstrations that an attempt reads
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
@@ -517,7 +518,7 @@ class TextTable:
         ]
         lost = self.labels[:, sorted(left_out)].sum(axis=1) > 0
         lost[places] = True
-        rows = np.flatnonzero(~lost).tolist()
+        rows = [row for row in self.rows if not lost[row]]
         counted = self.fit(rows, classes)
         shares = softmax(self.likeness[places][:, rows] @ counted)
         shared = _shares(self.cards)
@@ -535,10 +536,33 @@ class TextTable:
             }
         return found
 
+    @cached_property
+    def rows(self) -> list[int]:
+        """Return the texts to train on.
+
+        A training problem that no card came from may be of a card's kind all the same:
+        the solver may have solved it. If it looks like one, it is no example of none.
+        """
+        last = self.first_problem + len(self.problems)
+        doubtful = [
+            row
+            for row in range(self.first_problem, last)
+            if self.labels[row, -1]
+        ]
+        rows = sorted(set(range(len(self.texts))) - set(doubtful))
+        if doubtful:
+            counted = self.fit(rows, list(range(len(self.names) + 1)))
+            shares = softmax(self.likeness[doubtful][:, rows] @ counted)
+            for row, share in zip(doubtful, shares, strict=True):
+                if not share[:-1].max(initial=0.0) >= LOOKS_ALIKE:
+                    rows.append(row)
+        return sorted(rows)
+
     def index(self) -> RelevanceIndex:
         """Train on everything, and return the weights."""
         classes = list(range(len(self.names) + 1))
-        counted = self.fit(list(range(len(self.texts))), classes)
+        counted = np.zeros_like(self.labels)
+        counted[self.rows] = self.fit(self.rows, classes)
         # A term that none of a card's texts has says little of it.
         belongs = (self.by_term != 0).astype(np.float32) @ (self.labels > 0)
         weights = np.where(belongs > 0, self.by_term @ counted, 0)
