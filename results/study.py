@@ -16,13 +16,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kace.cards.card import Card, Provenance, Status
 from kace.cards.store import TreeStore, open_tree
 
-SIDE_BY_SIDE = 7
+SIDE_BY_SIDE = 4
 GIVEN = (
     "--preset",
     "starter",
@@ -200,16 +200,15 @@ class Study:
             tiered = pool.submit(self.arm, ("tiered", "tiered"))
             tiered.result()
             shots.result()
-            first, second, *rest = arms_of("b", self.work)
-            others = list(other_arms(self.work))
-            waiting: list[Future[bool]] = []
-            for arm in (first, others[0], second):
-                waiting.append(pool.submit(self.arm, arm))
+            first, *rest = arms_of("b", self.work)
+            gated, *others = other_arms(self.work)
+            waiting = [pool.submit(self.arm, arm) for arm in (first, gated)]
+            wanted: list[Arm] = []
             if learned.result():
-                for arm in arms_of("a", self.work):
-                    waiting.append(pool.submit(self.arm, arm))
-            for arm in (*others[1:], *rest):
-                waiting.append(pool.submit(self.arm, arm))
+                wanted += arms_of("a", self.work)
+            # The controls come last.
+            wanted[4:4] = [*rest, *others]
+            waiting += [pool.submit(self.arm, arm) for arm in wanted]
             for each in waiting:
                 each.result()
 
