@@ -20,7 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kace.cards.card import Card, Provenance, Status
-from kace.cards.store import TreeStore, open_tree
+from kace.cards.store import INDEX_FILE, TreeStore, open_tree
+from kace.learning.calibrate import write_index
+from kace.problems import load_problems
 
 SIDE_BY_SIDE = 4
 GIVEN = (
@@ -68,7 +70,7 @@ def other_arms(work: Path) -> Iterator[Arm]:
     yield ("best-of-5", "best-of-5")
 
 
-def write_admitted(tree: Path, out: Path) -> None:
+def write_admitted(tree: Path, out: Path, train: Path) -> None:
     """Write a tree with every card that the teacher admitted, retired ones too."""
     if out.exists():
         return
@@ -89,6 +91,7 @@ def write_admitted(tree: Path, out: Path) -> None:
     )
     TreeStore.open(out).freeze(author="study")
     (out / "profile.toml").write_bytes((tree / "profile.toml").read_bytes())
+    write_index(open_tree(out), load_problems(train), out / INDEX_FILE)
 
 
 class Study:
@@ -178,7 +181,11 @@ class Study:
         )
         done = self.run(command, self.work / "tree-a")
         if done:
-            write_admitted(self.work / "tree-a", self.work / "admitted-a")
+            write_admitted(
+                self.work / "tree-a",
+                self.work / "admitted-a",
+                self.work / "train.jsonl",
+            )
         return done
 
     def shots(self) -> bool:

@@ -51,6 +51,9 @@ STEPS = 150  # more fits the wordings better, and stories of other kinds worse
 LOOKS_ALIKE = 0.3  # probability from which a problem may be of a card's kind
 MOST_TEXTS = 8_000  # trained on: a larger tree gives fewer texts a card
 MOST_FOUND = 2  # cards with demonstrations that an attempt reads
+SMALL_TREE = (
+    50  # cards, up to which a tree without an index gets static embeddings
+)
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
 FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
@@ -659,7 +662,10 @@ def open_index(tree: EpistemicTree) -> RelevanceIndex:
 
 @lru_cache(maxsize=8)
 def _trained(tree: EpistemicTree) -> RelevanceIndex:
-    return TextTable(tree).index()
+    # Of a small tree, opening it must take no seconds.
+    large = len(found_by_text(tree)) > SMALL_TREE
+    encoder = best_encoder() if large else "wordllama"
+    return TextTable(tree, encoder=encoder).index()
 
 
 class Relevance:
