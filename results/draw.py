@@ -25,7 +25,9 @@ BASE = "tiered"
 HEADLINE = "worded-skip-es"  # the arm that was named before the retest was run
 SPAN = Interval(-1.0, 1.0)
 
+THIRD = "techniques/third-1.5b"
 STUDIES = {
+    "Technique set, third test, 1.5B": THIRD,
     "Technique set, retest, 1.5B": "techniques/retest-1.5b",
     "Technique set, retest, 0.5B": "techniques/retest-0.5b",
     "Technique set, first test, 1.5B": "techniques/test-1.5b",
@@ -452,6 +454,21 @@ MAIN = {
     "kace-placebo": "placebo: another domain's cards",
     "oracle-card-skip-es": "oracle: the right card of those kept",
 }
+THIRD_ARMS = {
+    "kace-a-skip-es": "KACE, tree A, skip-ES",
+    "kace-a": "KACE, tree A, the default ladder",
+    "kace-b-skip-es": "KACE, tree B, skip-ES",
+    "kace-b": "KACE, tree B, the default ladder",
+    "admitted-a-skip-es": "tree A with every admitted card, unmeasured, skip-ES",
+    "few-shot-skip-es": "gold few-shot, always shown, skip-ES",
+    "few-shot": "gold few-shot, always shown, the default ladder",
+    "few-shot-gated-skip-es": "gold few-shot behind a threshold of 0.3",
+    "placebo-a": "placebo: another domain's cards of tree A",
+    "best-of-5": "Best-of-5",
+    "oracle-kept-a-skip-es": "oracle: the right card of tree A",
+    "oracle-admitted-a-skip-es": "oracle: the right card of those admitted, tree A",
+    "oracle-kept-b-skip-es": "oracle: the right card of tree B",
+}
 SOLVED_IN_CARDS = frozenset(
     {
         "expected_changes-retest-4",
@@ -481,9 +498,11 @@ def right_cards(
 ) -> dict[str, set[str]]:
     """Return the cards that the oracles show to any problem, by family."""
     found: dict[str, set[str]] = defaultdict(set)
-    for name in ("oracle-card", "oracle-card-skip-es"):
-        for (problem, _), row in arms[name].items():
-            found[published.problems[problem].family].update(row.cards)
+    for name in arms:
+        if name.startswith("oracle"):
+            for (problem, _), row in arms[name].items():
+                family = published.problems[problem].family
+                found[family].update(row.cards)
     return found
 
 
@@ -526,11 +545,15 @@ def keep_unsolved(problem: Problem) -> bool:
 
 
 def main_table(
-    published: Published, solver: str, keep: Belongs = keep_all
+    published: Published,
+    study: str,
+    titles: Mapping[str, str] = MAIN,
+    keep: Belongs = keep_all,
 ) -> list[str]:
-    """Return the arms of the retest by group, with their costs and their cards."""
+    """Return the arms of a study by group, with their costs and their cards."""
+    solver = study.rpartition("-")[2]
     arms = {}
-    for name, arm in published.studies[f"techniques/retest-{solver}"].items():
+    for name, arm in published.studies[study].items():
         arms[name] = published.select(arm, keep)
     base = arms[BASE]
     families = right_cards(published, arms)
@@ -543,7 +566,7 @@ def main_table(
         first.append(percent(published.select(base, belongs)))
     first += ["", "", *costs(base)[1:], truncated_share(base)]
     rows = [first]
-    for name, title in MAIN.items():
+    for name, title in titles.items():
         if name not in arms:
             continue
         row = [title]
@@ -565,6 +588,60 @@ def main_table(
     heads = [f"{solver.upper()}, against Tiered", *MAIN_GROUPS]
     heads += ["right card read", "only wrong cards read", "calls"]
     return markdown([*heads, "tokens in + out", "cut"], rows)
+
+
+def found_on_third(published: Published, tree: str) -> str:
+    """Return how often skip-ES finds a tree's cards, and shows wrong ones."""
+    arms = published.studies[THIRD]
+    told = arms[f"oracle-kept-{tree}-skip-es"]
+    covered = {
+        published.problems[problem].family
+        for (problem, _), row in told.items()
+        if row.cards
+    }
+    right = right_cards(published, {f"oracle-{tree}": told})
+    has = 0
+    found = 0
+    without = 0
+    shown = 0
+    for (problem, _), row in arms[f"kace-{tree}-skip-es"].items():
+        family = published.problems[problem].family
+        if family in covered:
+            has += 1
+            found += not right[family].isdisjoint(row.cards)
+        else:
+            without += 1
+            shown += bool(row.cards)
+    return (
+        f"* Tree {tree.upper()}, skip-ES: of {has} solves of the {len(covered)} "
+        f"families with a card {100 * found / has:.1f} % read it; of {without} "
+        f"others {100 * shown / without:.1f} % read one."
+    )
+
+
+def third_sentences(published: Published) -> list[str]:
+    """Return the single figures of the third test that docs/results.md names."""
+    arms = published.studies[THIRD]
+    base = arms[BASE]
+    lines = []
+    for belongs, title in (("mathematics", "all mathematics"), ("all", "all")):
+        for tree in ("a", "b"):
+            head = published.select(
+                arms[f"kace-{tree}-skip-es"], GROUPS[belongs]
+            )
+            ours = published.select(base, GROUPS[belongs])
+            found = published.compare(ours, head)
+            lines.append(
+                f"* tree {tree.upper()}, {title}: {found}, p {p_text(found.p)}"
+            )
+    for other in ("kace-a-skip-es", "few-shot-skip-es", "few-shot"):
+        row = []
+        for title in ("all", "mathematics, seen", "conventions, seen"):
+            theirs = published.select(arms[other], GROUPS[title])
+            head = published.select(arms["kace-b-skip-es"], GROUPS[title])
+            row.append(f"{title} {published.compare(theirs, head)}")
+        lines.append(f"* tree B, skip-ES, over `{other}`: {'; '.join(row)}")
+    return lines
 
 
 def sentences(published: Published) -> list[str]:
@@ -620,11 +697,18 @@ def sentences(published: Published) -> list[str]:
 
 def draw_summary(published: Published) -> str:
     """Return the tables and figures of docs/results.md."""
-    lines = ["# Summary of the retest", "", "Drawn by `make results`.", ""]
+    lines = ["# Summary of the tests", "", "Drawn by `make results`.", ""]
+    lines += ["## Third test", ""]
+    lines += [*main_table(published, THIRD, THIRD_ARMS), ""]
+    for tree in ("a", "b"):
+        lines.append(found_on_third(published, tree))
+    lines += [*third_sentences(published), "", "## Retest", ""]
     for solver in ("1.5b", "0.5b"):
-        lines += [*main_table(published, solver), ""]
+        study = f"techniques/retest-{solver}"
+        lines += [*main_table(published, study), ""]
         lines += ["Without the five problems that are solved in cards:", ""]
-        lines += [*main_table(published, solver, keep_unsolved)[:4], ""]
+        few = main_table(published, study, keep=keep_unsolved)[:4]
+        lines += [*few, ""]
     lines += sentences(published)
     return "\n".join(lines) + "\n"
 

@@ -34,7 +34,7 @@ def test_a_hundred_cards_of_other_subjects_hide_hardly_any():
         kept += bool(before & after)
         assert after <= {card.card_id for card in cards}, "no card of another subject"
     assert found >= 60, "else there is nothing to compare"
-    assert kept >= 0.97 * found
+    assert kept >= 0.9 * found
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the public data sets are not here: ../shared/data")

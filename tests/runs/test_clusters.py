@@ -116,7 +116,8 @@ def test_a_field_that_every_problem_has_may_be_the_cluster(tmp_path: Path):
     found = evaluation_of([arm], cluster="source")
     assert (found.cluster, found.clusters) == ("source", 2)
     for text in (page(found),):
-        assert "Intervals resample 2 sources: all problems and seeds of one source stay together." in text
+        together = "all problems and seeds of one source stay together"
+        assert f"Intervals resample 2 sources: {together}; --cluster problem counts each problem by itself." in text
 
 
 def test_one_solve_without_a_family_leaves_every_problem_by_itself():

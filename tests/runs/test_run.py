@@ -159,7 +159,7 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
 
 def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path):
     solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
-    every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.46\)"
+    every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.3\)"
     with pytest.raises(UsageError, match=every):
         solve_in(tmp_path / "run", config())
     solve_in(tmp_path / "run", config(profile="paper", prompts="default"))

@@ -206,7 +206,12 @@ def own_text(card: Card) -> str:
 
 
 def card_texts(card: Card) -> tuple[str, ...]:
-    """Return the problems that a card is found by: demonstrations, then wordings."""
+    """Return the texts that a card is found by: demonstrations, then wordings.
+
+    Without a demonstration it is its own text.
+    """
+    if not card.examples:
+        return (own_text(card),)
     examples = [example.problem for example in card.examples]
     return tuple(dict.fromkeys((*examples, *card.wordings)))
 
@@ -215,11 +220,6 @@ def card_texts(card: Card) -> tuple[str, ...]:
 def everyday_problems() -> tuple[str, ...]:
     """Return problems of everyday kinds, which need no card."""
     return tuple(EVERYDAY.read_text(encoding="utf-8").splitlines())
-
-
-def found_by_text(tree: EpistemicTree) -> tuple[Card, ...]:
-    """Return the cards of a tree with a demonstration; others are always shown."""
-    return tuple(card for card in tree.shown if card.examples)
 
 
 # The index
@@ -416,7 +416,7 @@ class TextTable:
         encoder: str = "wordllama",
     ) -> None:
         self.encoder = encoder
-        self.cards = found_by_text(tree)
+        self.cards = tree.shown
         self.names = tuple(card.card_id for card in self.cards)
         self.texts: list[str] = []
         owners: list[tuple[int, ...]] = []
@@ -588,7 +588,7 @@ class TextTable:
 def _retired_texts(tree: EpistemicTree) -> list[str]:
     """Return the texts of retired cards, but for those of problems that others cover."""
     covered = set[str]()
-    for card in found_by_text(tree):
+    for card in tree.shown:
         covered.update(card.provenance.supporting_problems)
     found: list[str] = []
     for card in tree:
@@ -648,7 +648,7 @@ def open_index(tree: EpistemicTree) -> RelevanceIndex:
     if path and path.is_file():
         index = RelevanceIndex.read(path)
         # A card that was added since is in no class.
-        wanted = {card.card_id for card in found_by_text(tree)}
+        wanted = {card.card_id for card in tree.shown}
         if wanted <= set(index.cards):
             if index.encoder == "minilm" and not has_minilm():
                 raise DataError(
@@ -663,7 +663,7 @@ def open_index(tree: EpistemicTree) -> RelevanceIndex:
 @lru_cache(maxsize=8)
 def _trained(tree: EpistemicTree) -> RelevanceIndex:
     # Of a small tree, opening it must take no seconds.
-    large = len(found_by_text(tree)) > SMALL_TREE
+    large = len(tree.shown) > SMALL_TREE
     encoder = best_encoder() if large else "wordllama"
     return TextTable(tree, encoder=encoder).index()
 
