@@ -82,7 +82,6 @@ def search_many() -> float:
     index = RelevanceIndex(
         encoder="wordllama",
         cards=tuple(f"EXACT_CARD_{place}" for place in range(MANY)),
-        digest="",
         vocabulary=vocabulary,
         rarity=np.ones(len(vocabulary), dtype=np.float32),
         starts=starts.astype(np.int64),

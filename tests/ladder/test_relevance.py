@@ -11,7 +11,7 @@ import pytest
 
 from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.store import INDEX_FILE, TreeStore, open_tree
-from kace.cards.tree import Domain, EpistemicTree
+from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.errors import DataError
 from kace.ladder import relevance
@@ -191,7 +191,9 @@ def test_the_most_relevant_card_names_the_domain():
     assert routed.domains == ("rates",) and routed.calls == 0
 
 
-def test_a_kept_index_scores_as_the_trained_one_and_is_read_with_the_tree(tmp_path: Path):
+def test_a_kept_index_scores_as_the_trained_one_and_is_read_with_the_tree(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     TreeStore.create(tmp_path / "tree", DOMAINS, [SPEED, TILING])
     table = TextTable(TREE, [UNLIKE])
     index = table.index()
@@ -199,8 +201,11 @@ def test_a_kept_index_scores_as_the_trained_one_and_is_read_with_the_tree(tmp_pa
     tree = open_tree(tmp_path / "tree")
     kept = open_index(tree)
     assert kept(LIKE.text) == index(LIKE.text) != open_index(TREE)(LIKE.text)
-    more = tree.revised({"EXACT_MORE_RULE": card("MORE", STORIES[0])})
-    assert set(open_index(more).cards) > set(kept.cards), "a card that was added is in no class of the file"
+    store = TreeStore.open(tmp_path / "tree")
+    store.apply(Add(card("MORE", STORIES[0])), author="test")
+    more = open_index(open_tree(tmp_path / "tree"))
+    assert set(more.cards) > set(kept.cards), "a card that was added is in no class of the file"
+    assert "kace learn calibrate" in caplog.text
 
 
 @pytest.mark.parametrize("spoil", ["text", "facts", "classes", "starts", "not finite"])

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kace.cards.card import Card, Difficulty, Example, Provenance, Status
-from kace.cards.store import TreeStore
+from kace.cards.store import INDEX_FILE, TreeStore, open_tree
 from kace.cards.tree import Add, Batch, Domain, EpistemicTree
 from kace.config import load_config
 from kace.ladder.record import Solution
+from kace.ladder.relevance import open_index
 from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import (
     CHANCE,
@@ -144,4 +145,6 @@ def test_the_command_calibrates_any_tree(tmp_path: Path):
     assert "a card is shown from 0.300 on" in done.stdout
     assert " threshold 0.3" in run_kace(tmp_path, "tree", "show", "tree").stdout
     assert tomllib.loads((tmp_path / "tree" / "profile.toml").read_text())["retrieval"]["relevance_threshold"] == LEAST
+    index = open_index(open_tree(tmp_path / "tree"))
+    assert set(index.cards) == set(TREE.cards) and (tmp_path / "tree" / INDEX_FILE).is_file()
     assert run_kace(tmp_path, *command, "--limit", "3").returncode == 2, "three problems say nothing"

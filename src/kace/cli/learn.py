@@ -24,7 +24,7 @@ from kace.baselines.fewshot import (
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
-from kace.cards.store import open_tree
+from kace.cards.store import INDEX_FILE, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli import learn_demo
 from kace.cli.models import ensure_weights, prepare
@@ -54,6 +54,7 @@ from kace.learning.calibrate import (
     read_learned,
     select_epoch,
     solver_settings,
+    write_index,
 )
 from kace.learning.calibrate import calibrate as calibrate_tree
 from kace.learning.loop import learn as learn_tree
@@ -423,6 +424,7 @@ def calibrate(options: Options, tree: Path, train: Path) -> None:
                 resources.seed_of(0, 1),
             )
             cards = open_tree(tree)
+            write_index(cards, problems, tree / INDEX_FILE)
             return calibrate_tree(cards, problems, alone, settings.max_harm)
 
     with LearnProgress(1) as progress:

