@@ -208,7 +208,7 @@ def test_a_kept_index_scores_as_the_trained_one_and_is_read_with_the_tree(
     assert "kace learn calibrate" in caplog.text
 
 
-@pytest.mark.parametrize("spoil", ["text", "facts", "classes", "starts", "not finite"])
+@pytest.mark.parametrize("spoil", ["text", "bytes", "list", "shape", "facts", "classes", "starts", "not finite"])
 def test_a_damaged_or_hostile_index_is_refused_in_one_line(tmp_path: Path, spoil: str):
     path = tmp_path / INDEX_FILE
     open_index(TREE).save(path)
@@ -216,10 +216,18 @@ def test_a_damaged_or_hostile_index_is_refused_in_one_line(tmp_path: Path, spoil
         parts = dict(arrays)
     if spoil == "text":
         path.write_bytes(b"no index")
+    elif spoil == "bytes":
+        content = bytearray(path.read_bytes())
+        content[200:900] = bytes(700)
+        path.write_bytes(content)
     else:
         facts = json.loads(parts["facts"].tobytes())
         if spoil == "facts":
             facts["encoder"] = "../../evil"
+        if spoil == "list":
+            facts = [facts]
+        if spoil == "shape":
+            parts["shared"] = np.zeros(4, dtype=np.float32)
         if spoil == "classes":
             parts["classes"] = parts["classes"] + 10_000
         if spoil == "starts":

@@ -305,9 +305,10 @@ class RelevanceIndex:
     @classmethod
     def read(cls, path: Path) -> RelevanceIndex:
         """Read the index of a tree. It may come from others, so its form is checked."""
+        content = read_plain(path, MAX_INDEX_BYTES)
         try:
-            return cls._read(read_plain(path, MAX_INDEX_BYTES))
-        except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            return cls._read(content)
+        except Exception as error:  # numpy and zipfile raise many kinds
             raise DataError(
                 f"{path}: not a relevance index ({one_line(str(error))})",
                 fix="remove it, or train it again: kace learn calibrate",
@@ -339,7 +340,7 @@ class RelevanceIndex:
 
     def _check(self, size: int) -> None:
         classes = len(self.cards) + 1
-        shared = self.shared[:, :2] if self.shared.size else self.shared
+        shared = self.shared[..., :2]
         fits = (
             self.encoder in ENCODERS
             and len(self.vocabulary) == size == len(self.rarity)
@@ -348,6 +349,8 @@ class RelevanceIndex:
             and bool((np.diff(self.starts) >= 0).all())
             and self.starts[0] == 0
             and self.meaning.ndim == 2
+            and self.shared.ndim == 2
+            and self.shared.shape[1] == 3
             and len(self.meaning) == classes
             and bool(((self.classes >= 0) & (self.classes < classes)).all())
             and bool(((shared >= 0) & (shared < classes)).all())
