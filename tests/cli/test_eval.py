@@ -173,7 +173,7 @@ def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: K
     arguments = ("reproduce", "olymmath", *DICE, "--set", f"data_dir={SHARED}", "--limit", "2", "--seeds", "1")
     shown = kace(*arguments, "--arms", "single,tiered", "--out", "r")
     assert shown.returncode == 0, shown.stderr
-    assert "kace eval --system single" in shown.stdout and "tiered 44.4" in shown.stdout
+    assert "kace eval --system single" in shown.stdout
     assert not (tmp_path / "r" / "runs").exists(), "nothing is run unasked"
     done = kace(*arguments, "--arms", "single,tiered", "--out", "r", "--yes")
     assert done.returncode == 0, done.stderr
@@ -185,9 +185,9 @@ def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: K
 def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
     taught = ("--teacher", "exchange/desk", "--set", "teacher_max_tokens=4000")
     shown = kace("reproduce", "aime25", *DICE, *taught, "--set", f"data_dir={SHARED}").stdout
-    methods = ("kace learn select", "kace learn --method ace", "kace learn --method gepa")
-    for part in ("kace learn --train", *methods, "--system kace-router", "kace 62.2"):
+    methods = ("kace learn select", "--method ace --epochs 2", "--method gepa --epochs 1")
+    for part in ("kace learn --train", *methods, "--system kace-router"):
         assert part in shown
-    learn, *evals = (line for line in shown.splitlines() if line.startswith(("kace learn --train", "kace eval")))
+    learn, *evals = (line for line in shown.splitlines() if "kace learn select" not in line)
     assert "--teacher exchange/desk" in learn and "--set teacher_max_tokens=4000" in learn
     assert all("--profile paper" in line for line in (learn, *evals)), "learned and read as the paper does"

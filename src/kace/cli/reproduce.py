@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
-import subprocess
-import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from kace.baselines.gepa import require_gepa
-from kace.baselines.reflections import problems_behind
 from kace.baselines.systems import SYSTEMS, Need, Spec, require_domains, spec_of
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cards.tree import EpistemicTree
@@ -27,47 +23,34 @@ from kace.cli.data import load_data
 from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import aligned, note, print_lines
 from kace.config import Config
-from kace.errors import KaceError, UsageError
+from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
-from kace.learning.study import Bill, bill_of, check_training, read_bill
-from kace.models.base import Usage
-from kace.models.budget import Ledger
-from kace.problems import DATA, SPLITS, load_problems, problem_rows
-from kace.report.evaluation import evaluation_of, page
-from kace.runs.compare import compare_all
-from kace.runs.table import Table, open_tables
+from kace.learning.report import LADDER_ATTEMPTS
+from kace.learning.study import Bill, bill_of, read_bill
+from kace.problems import DATA, SPLITS, problem_rows
+from kace.report.evaluation import Evaluation, evaluation_of, page
+from kace.runs.table import open_tables
 
 PROFILE = ("--profile", "paper")
-LADDER_CALLS = 5.4  # of the ladder per problem, as the paper has it
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
 CONTROLS = ("kace-random", "kace-placebo", "kace-empty-prompt")
 """Controls that the paper lists as missing."""
 REFLECTIONS = "kace-reflections"
 PAPER = tomllib.loads((DATA / "paper.toml").read_text(encoding="utf-8"))
 """What the paper reports; see the file."""
-COSTS = (
-    *("part", "cache write", "cache read", "fresh input", "output"),
-    *("usd", "usd without caches"),
-)
 TITLES = {
     "arms": "Beside the paper's figures (percent, 95 % intervals)",
     "comparisons": "KACE against the other arms (points, 95 % intervals)",
     "tree": "The size of the tree",
     "costs": "What learning cost by epoch and phase (tokens)",
 }
+Row = dict[str, Any]
 
 
 @click.command("reproduce")
-@click.argument("benchmark")
-@click.option(
-    "--model",
-    "-m",
-    required=True,
-    metavar="NAME",
-    help="The solver: local/NAME, openai/NAME.",
-)
-@takes("base_url", "teacher", "tree", "limit", "max_usd")
+@click.argument("benchmark", type=click.Choice(tuple(PAPER["accuracy"])))
+@takes("model", "base_url", "teacher", "tree", "limit", "max_usd")
 @click.option(
     "--arms", help="Only these systems, separated by commas: tiered,kace."
 )
@@ -91,7 +74,6 @@ TITLES = {
 def command(
     options: Options,
     benchmark: str,
-    model: str,
     arms: str | None,
     seeds: int,
     out: Path | None,
@@ -99,57 +81,44 @@ def command(
 ) -> None:
     """Run the paper's table for a benchmark.
 
-    BENCHMARK is aime25, math-hard or olymmath. Shows every command first, then runs
-    them with --yes. With --tree, a frozen tree is read instead of learning one.
-    --max-usd holds for all commands together.
+    Shows every command first, then runs them with --yes. With --tree, a frozen tree is
+    read instead of learning one. --max-usd holds for all commands together.
     """
-    if benchmark not in PAPER["accuracy"]:
-        raise UsageError(
-            f"unknown benchmark '{benchmark[:40]}'",
-            fix=f"choose one of {', '.join(PAPER['accuracy'])}",
-        )
-    config = options.config(model=model, preset=benchmark, profile=PROFILE[1])
-    urls = options.get("base_url")
-    solver = {"--model": model, "--preset": benchmark}
-    if urls:
-        solver["--base-url"] = ",".join(urls)
+    config = options.config(preset=benchmark, profile=PROFILE[1])
     settings = []
     if options.get("config"):
         settings += ["--config", str(options.get("config"))]
     for pair in options.get("set") or ():
         settings += ["--set", pair]
+    solver = ["--model", config.model, "--preset", benchmark]
+    for url in options.get("base_url") or ():
+        solver += ["--base-url", url]
     teacher = options.get("teacher")
+    tree = options.get("tree")
     recipe = Recipe(
-        benchmark=benchmark,
-        arms=tuple(arms.split(",")) if arms else default_arms(benchmark),
-        model=tuple(word for pair in solver.items() for word in pair),
-        teacher=("--teacher", teacher) if teacher else (),
+        benchmark,
+        tuple(arms.split(",")) if arms else default_arms(benchmark, tree),
+        out or Path("runs") / f"reproduce-{benchmark}",
+        seeds,
+        tree,
+        solver=(*solver, *settings),
         settings=tuple(settings),
-        out=out or Path("runs") / f"reproduce-{benchmark}",
-        seeds=seeds,
-        tree=options.get("tree"),
+        teacher=("--teacher", teacher) if teacher else (),
     )
     size = _write_splits(recipe, config, options.limit)
-    if recipe.tree is not None:
-        recipe = leave_out(recipe)
-    check_recipe(recipe, config)
+    check_recipe(recipe)
     commands = recipe.commands()
-    for each in commands:
-        print_lines((f"# {each.about}", f"kace {shlex.join(each.words)}"))
-    print_lines(_outlook(recipe, size))
+    print_lines(f"kace {shlex.join(words)}" for words in commands)
+    solves = size * seeds
+    calls = sum(each.attempts or LADDER_ATTEMPTS for each in recipe.specs)
+    note(f"kace: evaluation takes about {calls * solves:,.0f} solver calls")
     if go:
-        _run_all(commands, recipe.out, config)
+        for words in commands:
+            _run(words, recipe.out, config)
         finish(recipe, config)
 
 
 # The commands
-
-
-class Command(NamedTuple):
-    """One command of a reproduction."""
-
-    about: str
-    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,22 +127,17 @@ class Recipe:
 
     benchmark: str
     arms: tuple[str, ...]
-    model: tuple[str, ...]  # the options that name the solver
-    teacher: tuple[str, ...]
-    settings: tuple[str, ...]  # the options of every command
     out: Path
-    seeds: int
+    seeds: int = 3
     tree: Path | None = None  # a frozen tree; without one, a tree is learned
+    solver: tuple[str, ...] = ()  # the options that name it, and the settings
+    settings: tuple[str, ...] = ()
+    teacher: tuple[str, ...] = ()
 
     @property
-    def specs(self) -> tuple[Spec, ...]:
+    def specs(self) -> list[Spec]:
         """The rows of the arms."""
-        return tuple(map(spec_of, self.arms))
-
-    @property
-    def read_tree(self) -> Path:
-        """The tree that the arms read."""
-        return self.tree or self.out / "chosen"
+        return [spec_of(arm) for arm in self.arms]
 
     @property
     def learns(self) -> bool:
@@ -182,91 +146,82 @@ class Recipe:
         return reads and self.tree is None
 
     @property
-    def taught(self) -> bool:
-        """Whether a teacher is asked for anything."""
-        return self.learns or any(arm in PAPER["trained"] for arm in self.arms)
-
-    def commands(self) -> list[Command]:
-        """Return everything to be done, in order."""
-        commands = self._learning() if self.learns else []
-        trained = {made_by(spec): spec for spec in self.specs if spec.trainer}
-        commands += [self._training(*each) for each in trained]
-        commands += [self._evaluation(spec) for spec in self.specs]
-        return commands
+    def read_tree(self) -> Path:
+        """The tree that the arms read."""
+        return self.tree or self.out / "chosen"
 
     def data(self, split: str) -> str:
         """Return the file of a split."""
         return str(self.out / "data" / f"{split}.jsonl")
 
-    def _out(self, name: str) -> tuple[str, str]:
-        return "--out", str(self.out / name)
+    def commands(self) -> list[list[str]]:
+        """Return everything to be done, in order, as words of the command line."""
+        epochs = PAPER["epochs"][self.benchmark]
+        learn = ["learn", "--train", self.data("train"), *PROFILE]
+        learn += [*self.solver, *self.teacher]
+        commands = []
+        if self.learns:
+            tree = str(self.out / "tree")
+            chosen = str(self.read_tree)
+            validation = self.data("validation")
+            held_out = ["--held-out", validation]
+            held_out += ["--held-out", self.data("test")]
+            count = ["--epochs", str(epochs)]
+            commands.append([*learn, *held_out, *count, "--out", tree])
+            select = ["learn", "select", tree, "--validation", validation]
+            commands.append([*select, *self.settings, "--out", chosen])
+        trainings = {}
+        for spec in self.specs:
+            if spec.trainer:
+                method, passes = _training(spec)
+                words = ["--method", method, "--epochs", str(passes or epochs)]
+                if method == "reflections":
+                    words += ["--tree", str(self.read_tree)]
+                made = self._made(spec)
+                trainings[made] = [*learn, *words, "--out", made]
+        commands += trainings.values()
+        commands += [self._evaluation(spec) for spec in self.specs]
+        return commands
 
-    def _learning(self) -> list[Command]:
-        """Return the commands that learn a tree and choose its epoch."""
-        validation = self.data("validation")
-        learn = (
-            *("learn", "--train", self.data("train")),
-            *("--held-out", validation, "--held-out", self.data("test")),
-            *("--epochs", str(PAPER["epochs"][self.benchmark]), *PROFILE),
-            *(*self.model, *self.teacher, *self.settings, *self._out("tree")),
-        )
-        tree = str(self.out / "tree")
-        select = (
-            *("learn", "select", tree, "--validation", validation),
-            *(*self.settings, *self._out("chosen")),
-        )
-        return [
-            Command("learn a tree (see its own --dry-run)", learn),
-            Command("choose the epoch on validation", select),
-        ]
+    def _made(self, spec: Spec) -> str:
+        """Return what an arm reads."""
+        if not spec.trainer:
+            return str(self.read_tree)
+        method, epochs = _training(spec)
+        return str(self.out / "trained" / f"{method}-{epochs}")
 
-    def _training(self, method: str, epochs: int) -> Command:
-        """Return the command that trains another method."""
-        tree: tuple[str, ...] = ()
-        if method == "reflections":
-            tree = ("--tree", str(self.read_tree))
-        train = (
-            *("learn", "--method", method, "--train", self.data("train")),
-            *("--epochs", str(epochs or PAPER["epochs"][self.benchmark])),
-            *(*PROFILE, *tree, *self.model, *self.teacher, *self.settings),
-            *self._out(f"trained/{method}-{epochs}"),
-        )
-        return Command(f"train {method}", train)
-
-    def _evaluation(self, spec: Spec) -> Command:
+    def _evaluation(self, spec: Spec) -> list[str]:
         """Return the command that evaluates an arm on the test split."""
-        words = [
-            *("eval", "--system", spec.name),
-            *("--data", self.data("test"), "--seeds", str(self.seeds)),
-            *(*self.model, *self.settings, *PROFILE),
-            *self._out(f"runs/{spec.name}"),
-        ]
-        made = self.read_tree
-        if spec.trainer:
-            method, epochs = made_by(spec)
-            made = self.out / "trained" / f"{method}-{epochs}"
+        words = ["eval", "--system", spec.name, "--data", self.data("test")]
+        words += ["--seeds", str(self.seeds), *self.solver, *PROFILE]
         if Need.TREE in spec.needs:
-            words += ["--tree", str(made)]
+            words += ["--tree", self._made(spec)]
         if Need.TRAINING_FILE in spec.needs:
             words += ["--artefact", self.data("train")]
         elif Need.ARTEFACT in spec.needs:
-            words += ["--artefact", str(made)]
+            words += ["--artefact", self._made(spec)]
         # Ladders make the same calls at ES, which are paid once.
+        runs = self.out / "runs"
         ladders = [each.name for each in self.specs if not each.attempts]
         if spec.name in ladders[1:]:
-            words += ["--reuse", str(self.out / "runs" / ladders[0])]
-        return Command(f"evaluate {spec.name}", tuple(words))
+            words += ["--reuse", str(runs / ladders[0])]
+        return [*words, "--out", str(runs / spec.name)]
 
 
-def made_by(spec: Spec) -> tuple[str, int]:
-    """Return the method and the epochs that make what a system reads; 0 is the tree's."""
+def _training(spec: Spec) -> tuple[str, int]:
+    """Return the method and the epochs that make what an arm reads; 0 is the tree's."""
     method, epochs = PAPER["trained"].get(spec.name, (spec.trainer, 0))
     return method, epochs
 
 
-def default_arms(benchmark: str) -> tuple[str, ...]:
-    """Return what the paper reports for the benchmark, and the controls."""
+def default_arms(benchmark: str, tree: Path | None = None) -> tuple[str, ...]:
+    """Return what the paper reports for the benchmark, and the controls.
+
+    A tree that is given need not come from problems to reflect on.
+    """
     wanted = {*PAPER["accuracy"][benchmark], *CONTROLS}
+    if tree:
+        wanted.discard(REFLECTIONS)
     return tuple(name for name in SYSTEMS if name in wanted)
 
 
@@ -275,144 +230,82 @@ def _write_splits(recipe: Recipe, config: Config, limit: int | None) -> int:
     size = 0
     for split in SPLITS:
         data = load_data(recipe.benchmark, split, config, limit=limit)
-        if split == "train" and recipe.taught:
-            check_training(data.problems)
         rows = "\n".join(problem_rows(data.problems))
         write_atomic(Path(recipe.data(split)), f"{rows}\n")
         size = len(data.problems)
     return size
 
 
-def leave_out(recipe: Recipe) -> Recipe:
-    """Return the recipe without reflections if no card names a training problem."""
-    assert recipe.tree is not None
-    train = load_problems(Path(recipe.data("train")))
-    if REFLECTIONS not in recipe.arms:
-        return recipe
-    if problems_behind(open_tree(recipe.tree), train):
-        return recipe
-    note(
-        f"kace: no card of {recipe.tree} names a training problem that it was written "
-        f"from, so {REFLECTIONS} is left out"
-    )
-    arms = tuple(arm for arm in recipe.arms if arm != REFLECTIONS)
-    return replace(recipe, arms=arms)
-
-
-def check_recipe(recipe: Recipe, config: Config) -> None:
+def check_recipe(recipe: Recipe) -> None:
     """Raise for what would stop a later command, before anything is paid for."""
-    if any(method == "gepa" for method, _ in map(made_by, recipe.specs)):
+    if any(spec.trainer == "gepa" for spec in recipe.specs):
         require_gepa()
-    ledger = Ledger(config.caps(), config.prices)
-    ledger.require_price(config.model)
-    if recipe.taught:
-        config.for_teacher()
-        ledger.require_price(config.teacher or "")
-    if recipe.tree is not None:
-        tree = open_tree(recipe.tree)
-        if frozen_hash_of(recipe.tree) is None:
-            raise UsageError(
-                f"{recipe.tree} is not frozen",
-                fix=f"kace tree freeze {shlex.quote(str(recipe.tree))}",
-            )
-        for spec in recipe.specs:
-            require_domains(spec, tree)
-
-
-def _outlook(recipe: Recipe, size: int) -> Iterator[str]:
-    """Yield what evaluation takes, and what the paper measured."""
-    calls = 0.0
+    if recipe.tree is None:
+        return
+    tree = open_tree(recipe.tree)
+    if frozen_hash_of(recipe.tree) is None:
+        raise UsageError(
+            f"{recipe.tree} is not frozen",
+            fix=f"kace tree freeze {shlex.quote(str(recipe.tree))}",
+        )
     for spec in recipe.specs:
-        calls += (spec.attempts or LADDER_CALLS) * size * recipe.seeds
-    yield (
-        f"# evaluation takes about {calls:,.0f} solver calls; learning and training"
-        " print theirs"
-    )
-    paper = PAPER["accuracy"][recipe.benchmark]
-    known = [f"{arm} {paper[arm]}" for arm in recipe.arms if arm in paper]
-    if known:
-        yield f"# the paper: {', '.join(known)}"
+        require_domains(spec, tree)
 
 
-def _run_all(commands: Sequence[Command], folder: Path, config: Config) -> None:
-    """Run each command in its own process: the learner's may open no evaluation file."""
-    for each in commands:
-        note(f"kace: {each.about}")
-        cap: tuple[str, ...] = ()
-        if config.max_usd is not None:
-            spent = bill_of(folder.rglob("calls"), config).usd
-            left = max(config.max_usd - spent, LEAST_USD)
-            cap = ("--max-usd", f"{left:.6f}")
-        code = _call((*each.words, *cap))
-        if code:
-            raise KaceError(
-                f"'{each.about}' ended with exit code {code}",
-                fix="mend it (a reached cap: a higher --max-usd), then run the same"
-                " command: what is done is kept",
-            )
+def _run(words: Sequence[str], folder: Path, config: Config) -> None:
+    """Run a command, within what is left of the cap."""
+    from kace.cli import app
 
-
-def _call(words: Sequence[str]) -> int:
-    """Run a command and return its exit code. Forwards SIGTERM to it."""
-    with subprocess.Popen([sys.executable, "-m", "kace", *words]) as child:
-        before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        code = child.wait()
-    signal.signal(signal.SIGTERM, before)
-    return code
+    cap = []
+    if config.max_usd is not None:
+        spent = bill_of(folder.rglob("calls"), config).usd
+        cap = ["--max-usd", f"{max(config.max_usd - spent, LEAST_USD):.6f}"]
+    note(f"kace: {shlex.join(words)}")
+    app.main([*words, *cap], prog_name="kace", standalone_mode=False)
 
 
 # The tables
-
-Row = dict[str, Any]
 
 
 def finish(recipe: Recipe, config: Config) -> None:
     """Write the tables as JSON and the page, and print them."""
     tables = open_tables([recipe.out / "runs" / arm for arm in recipe.arms])
-    found = paper_tables(recipe, tables, config)
+    base = "kace" if "kace" in recipe.arms else None
+    evaluation = evaluation_of(tables, base=base, prices=config.prices)
+    found = paper_tables(recipe, evaluation)
     write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
     sections = {}
     for name, rows in found.items():
         if rows:
             sections[TITLES[name]] = _cells(rows)
-    base = "kace" if "kace" in recipe.arms else None
-    evaluation = evaluation_of(tables, base=base, prices=config.prices)
+            print_lines(["", TITLES[name], *aligned(_cells(rows))])
     evaluation = replace(evaluation, title=f"The paper's {recipe.benchmark}")
     path = recipe.out / "report" / "index.html"
     write_atomic(path, page(evaluation, sections))
-    for title, cells in sections.items():
-        print_lines(["", title, *aligned(cells)])
     note(f"report       {path}")
 
 
-def paper_tables(
-    recipe: Recipe, tables: Sequence[Table], config: Config
-) -> dict[str, list[Row]]:
+def paper_tables(recipe: Recipe, found: Evaluation) -> dict[str, list[Row]]:
     """Return the paper's figures beside ours: arms, comparisons, tree and costs."""
     paper = PAPER["accuracy"][recipe.benchmark]
     calls = PAPER["calls"][recipe.benchmark]
     arms = []
-    for table in tables:
-        found = table.metrics()
-        if found.accuracy is not None and found.wilson is not None:
-            name = table.name
-            arm: Row = {"arm": name, "paper": paper.get(name)}
-            arm |= {"here": round(100 * found.accuracy, 1)}
-            arm |= _interval(found.wilson)
-            arm["paper's calls"] = calls.get(name)
-            arms.append({**arm, "calls": round(found.paper_calls, 2)})
+    for arm in found.arms:
+        if arm.accuracy is not None and arm.wilson is not None:
+            row: Row = {"arm": arm.name, "paper": paper.get(arm.name)}
+            row |= {"here": _percent(arm.accuracy), **_ends(*arm.wilson)}
+            row["paper's calls"] = calls.get(arm.name)
+            arms.append({**row, "calls": round(arm.paper_calls, 2)})
     comparisons = []
-    others = {table.name: table for table in tables}
-    kace = others.pop("kace", None)
-    if kace is not None:
-        for each in compare_all(kace, list(others.values())):
-            low, high = each.interval
-            gain: Row = {"kace against": each.other, "paper": None}
+    for each in found.comparisons:
+        if found.base == "kace":
+            row = {"kace against": each.other, "paper": None}
             if each.other in paper:
-                gain["paper"] = round(paper["kace"] - paper[each.other], 1)
-            gain["difference"] = round(-100 * each.difference, 1) + 0.0
-            gain |= _interval((-high, -low))
-            comparisons.append({**gain, "p (Holm)": round(each.adjusted, 4)})
+                row["paper"] = round(paper["kace"] - paper[each.other], 1)
+            low, high = each.interval
+            row |= {"difference": _percent(-each.difference)}
+            row |= _ends(-high, -low)
+            comparisons.append({**row, "p (Holm)": round(each.adjusted, 4)})
     sizes = []
     if any(Need.TREE in spec.needs for spec in recipe.specs):
         sizes = tree_sizes(open_tree(recipe.read_tree))
@@ -420,7 +313,7 @@ def paper_tables(
         sizes.append(dict(zip(sizes[0], cards, strict=True)))
     costs = []
     if recipe.learns:
-        costs = cost_rows(read_bill(recipe.out / "tree" / "learn"), config)
+        costs = cost_rows(read_bill(recipe.out / "tree" / "learn"))
     return {
         "arms": arms,
         "comparisons": comparisons,
@@ -429,13 +322,13 @@ def paper_tables(
     }
 
 
-def _interval(ends: tuple[float, float]) -> dict[str, float]:
-    low, high = ends
+def _percent(share: float) -> float:
     # Adding zero removes the sign of a negative one.
-    return {
-        "low": round(100 * low, 1) + 0.0,
-        "high": round(100 * high, 1) + 0.0,
-    }
+    return round(100 * share, 1) + 0.0
+
+
+def _ends(low: float, high: float) -> Row:
+    return {"low": _percent(low), "high": _percent(high)}
 
 
 def tree_sizes(tree: EpistemicTree) -> list[Row]:
@@ -455,24 +348,18 @@ def tree_sizes(tree: EpistemicTree) -> list[Row]:
     return sizes
 
 
-def cost_rows(bill: Bill, config: Config) -> list[Row]:
-    """Return what each role used by epoch and phase, as the paper's two tables have it."""
-    prices = Ledger(prices=config.prices)
-    rows = []
+def cost_rows(bill: Bill) -> list[Row]:
+    """Return what each role used by epoch and phase, then what the paper reports."""
+    rows: list[Row] = []
     for part in bill.parts:
-        teaches = part.role.endswith("teacher")
-        price = prices.price((teaches and config.teacher) or config.model)
-        fresh = part.input - part.cached - part.written
-        used = (part.written, part.cached, fresh, part.output)
-        plain = None
-        if price is not None:
-            plain = round(price.cost(Usage(part.input, 0, part.output)), 4)
-        usd = None if part.usd is None else round(part.usd, 4)
-        rows.append((part.role, *used, usd, plain))
-    found = [dict(zip(COSTS, row, strict=True)) for row in rows]
-    for given in PAPER["costs"]:
-        found.append({name: given.get(name) for name in COSTS})
-    return found
+        row: Row = {"part": part.role}
+        row |= {"cache write": part.written, "cache read": part.cached}
+        row["fresh input"] = part.input - part.cached - part.written
+        row |= {"output": part.output, "usd": part.usd}
+        rows.append(row)
+    for given in PAPER["costs"] if rows else ():
+        rows.append({name: given.get(name) for name in rows[0]})
+    return rows
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
