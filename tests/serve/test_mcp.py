@@ -21,9 +21,8 @@ from kace.cli import app
 from kace.cli import serve as verb
 from kace.errors import UsageError
 from tests.card_samples import card, small_tree
-from tests.command import environment, run_kace
+from tests.command import environment
 from tests.models.chat_server import Answer, ChatServer
-from tests.recorded import recorded
 
 anyio = pytest.importorskip("anyio", reason="the extra `mcp` is not installed")
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
@@ -90,9 +89,9 @@ def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path):
             return (await client.list_tools()).tools
 
     tools = {tool.name: tool for tool in anyio.run(listed)}
-    assert list(tools) == ["solve", "search_cards", "explain_run"]
+    assert list(tools) == ["solve", "search_cards"]
     assert all(tool.annotations.read_only_hint and len(tool.description) > 60 for tool in tools.values())
-    assert [tool.input_schema.get("required", []) for tool in tools.values()] == [["problem"], ["query"], []]
+    assert [tool.input_schema.get("required", []) for tool in tools.values()] == [["problem"], ["query"]]
 
 
 def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_are_told(tmp_path: Path):
@@ -107,106 +106,64 @@ def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_a
     found = first.found
     assert found["working"].endswith(f"\\boxed{{{found['answer']}}}")
     assert found["cards"][0] == "EXACT_AVERAGE_SPEED_ROUND_TRIP" and found["calls"]["solver"] == found["attempts"]
-    assert first.progress[0] == "MS reads 1 card of rates_and_prices." and "MS 3/3" in first.progress[3]
+    assert first.progress[0] == "MS reads 1 card of rates_and_prices." and "MS attempt 3" in first.progress[3]
     assert {**again.found, "seconds": 0} == {**found, "seconds": 0}
     assert other.found["seed"] == 7
     (refused,) = asked(tmp_path, ["--model", "scripted/dice", "--max-calls", "3"], ("solve", {"problem": "1 + 1?"}))
     assert refused.failed and refused.text == "the cap of 3 calls is reached"
 
 
-def test_cards_are_found_by_the_score_that_shows_them_in_the_tree_as_it_is_now(tmp_path: Path):
+def test_cards_are_found_by_the_score_that_shows_them(tmp_path: Path):
     tree = small_tree()
     store = TreeStore.create(tmp_path / "mine", tree.domains, tree)
     ladder = card("MICRO_LADDER_ON_A_WALL", payload="Useful when:\n- ladder leans on wall\n\nUse Pythagoras.")
     old = Provenance(source="by hand", promotion_status=Status.DEPRECATED)
     gone = card("MICRO_OLD_LADDER_RULE", payload="Useful when:\n- ladder leans on wall\n\nGuess.", provenance=old)
-    query = {"query": "A ladder leans on a wall. How high does it reach?", "tree": "mine"}
-    before, after, shipped = asked(
-        tmp_path,
-        ["mine", "--model", "scripted/steady", "--tree", "starter"],
-        ("search_cards", query),
-        lambda: [store.apply(Add(each), author="test") for each in (ladder, gone)],
-        ("search_cards", query),
-        ("search_cards", {"query": SPEED, "tree": "starter", "limit": 1}),
-    )
-    assert "ladder" not in json.dumps(before.found["cards"]).lower()
-    assert after.found["cards"][0]["card_id"] == "MICRO_LADDER_ON_A_WALL"
-    assert "MICRO_OLD_LADDER_RULE" not in json.dumps(after.found["cards"])
-    assert after.found["cards"][0]["payload"] == ladder.payload
+    for each in (ladder, gone):
+        store.apply(Add(each), author="test")
+    query = {"query": "A ladder leans on a wall. How high does it reach?"}
+    (own,) = asked(tmp_path, ["--tree", "mine", "--model", "scripted/steady"], ("search_cards", query))
+    assert own.found["cards"][0]["card_id"] == "MICRO_LADDER_ON_A_WALL"
+    assert own.found["cards"][0]["payload"] == ladder.payload
+    assert "MICRO_OLD_LADDER_RULE" not in json.dumps(own.found["cards"])
+    search = ("search_cards", {"query": SPEED, "limit": 1})
+    (shipped,) = asked(tmp_path, ["--tree", "starter", "--model", "scripted/steady"], search)
     (best,) = shipped.found["cards"]
     assert "AVERAGE_SPEED" in best["card_id"]
     assert best["relevance"] > shipped.found["threshold"] and shipped.found["relevant"] > 1
 
 
-def test_a_recorded_run_is_explained_by_its_solves_and_its_climbs(tmp_path: Path):
-    group, one, named = asked(
-        tmp_path,
-        [str(recorded("runs") / "runs"), "--model", "scripted/steady"],
-        ("explain_run", {"run": "kace", "limit": 2}),
-        ("explain_run", {"run": "kace", "problem": "starter-test-1-00174"}),
-        ("explain_run", {"run": "kace", "words": "card=EXACT_GRID_POLYGON_AREA", "show": "all"}),
-    )
-    found = group.found
-    assert found["solves"] == 141 and 0.59 < found["accuracy"] < 0.6 and found["interval"][0] < found["accuracy"]
-    assert len(found["listed"]) == 2 < found["in_group"]
-    assert all(each["correct"] is False for each in found["listed"])
-    climb = one.found
-    assert climb["expected"] == "40" and climb["answer"] == "12" and not climb["correct"]
-    assert [recall["cards"] for recall in climb["recalls"]] == [["EXACT_GRID_POLYGON_AREA"]]
-    assert len(climb["attempts"]) == sum(vote["attempts"] for vote in climb["votes"]) == 5
-    assert {card for each in named.found["listed"] for card in each["cards"]} == {"EXACT_GRID_POLYGON_AREA"}
-
-
-def test_a_climb_has_what_attempts_wrote_and_no_tool_writes_to_what_it_reads(tmp_path: Path):
-    (tmp_path / "p.jsonl").write_text('{"problem": "Six times seven?", "answer": "42", "id": "p-1"}\n')
-    done = run_kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--out", "shelf/run")
-    assert done.returncode == 0, done.stderr
-    TreeStore.create(tmp_path / "shelf" / "tree", small_tree().domains, small_tree())
+def test_no_tool_writes_to_what_it_reads(tmp_path: Path):
+    TreeStore.create(tmp_path / "tree", small_tree().domains, small_tree())
 
     def everything() -> dict[Path, tuple[int, bytes]]:
-        files = (path for path in (tmp_path / "shelf").rglob("*") if path.is_file())
+        files = (path for path in (tmp_path / "tree").rglob("*") if path.is_file())
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
-    manifest = json.loads((tmp_path / "shelf" / "run" / "run.json").read_text())
-    manifest["config"]["model"] = "half a letter \ud800"
-    (tmp_path / "shelf" / "run" / "run.json").write_text(json.dumps(manifest))
     before = everything()
-    whole, climb, _, _ = asked(
+    heard = asked(
         tmp_path,
-        ["shelf", "--model", "scripted/steady"],
-        ("explain_run", {"show": "all"}),
-        ("explain_run", {"problem": "p-1"}),
+        ["--tree", "tree", "--model", "scripted/steady"],
         ("search_cards", {"query": "sum of squares"}),
         ("solve", {"problem": "Six times seven?"}),
     )
-    assert whole.found["model"] == "half a letter ?" and whole.found["in_group"] == 1
-    assert climb.found["attempts"][0]["ends"] == "Every step agrees. \\boxed{42}"
-    assert climb.found["text"] == "Six times seven?" and climb.found["correct"]
+    assert all(each.found for each in heard)
     assert everything() == before
 
 
-def test_bad_input_is_one_line_and_nothing_outside_what_was_opened_is_read(tmp_path: Path):
-    (tmp_path / "p.jsonl").write_text('{"problem": "Six times seven?", "answer": "42"}\n')
-    for run in ("open/one", "open/two", "closed"):
-        assert not run_kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/dice", "--out", run).returncode
-    (tmp_path / "open" / "link").symlink_to(tmp_path / "closed")
+def test_bad_input_is_one_line(tmp_path: Path):
     bad: dict[str, tuple[str, Mapping[str, object]]] = {
         "'problem': field required": ("solve", {}),
         "'problem': input should be a valid string": ("solve", {"problem": ["1"]}),
         "'problem': string should match pattern": ("solve", {"problem": " \n"}),
-        "'seed': input should be less than": ("explain_run", {"run": "one", "problem": "1", "seed": 10**30}),
+        "'seed': input should be less than": ("solve", {"problem": "1", "seed": 10**30}),
         "'tier': extra inputs are not permitted": ("solve", {"problem": "1", "tier": "HS"}),
-        "there is no tool 'learn'. Fix: choose one of solve, search_cards, explain_run": ("learn", {}),
-        "no tree is open here. Fix: start it as: kace mcp TREE": ("search_cards", {"query": "x"}),
-        "'limit': input should be less than or equal to 50": ("explain_run", {"limit": 51}),
-        "several are open, so name the run. Fix: choose one of one, two": ("explain_run", {}),
-        "no run called '../closed' is open. Fix: choose one of one, two": ("explain_run", {"run": "../closed"}),
-        "no run called 'link' is open. Fix: choose one of one, two": ("explain_run", {"run": "link"}),
-        "'show': input should be 'wrong', 'right' or 'all'": ("explain_run", {"run": "one", "show": "odd"}),
-        "no single solve of 'zz' with seed 0": ("explain_run", {"run": "one", "problem": "zz"}),
-        "no single solve of '1' with seed 99": ("explain_run", {"run": "one", "problem": "1", "seed": 99}),
+        "there is no tool 'learn'. Fix: choose one of solve, search_cards": ("learn", {}),
+        "no tree is open here. Fix: start it as: kace mcp --tree TREE": ("search_cards", {"query": "x"}),
+        "'limit': input should be less than or equal to 20": ("search_cards", {"query": "x", "limit": 21}),
+        "'tree': extra inputs are not permitted": ("search_cards", {"query": "x", "tree": "/etc"}),
     }
-    heard = asked(tmp_path, ["open", "--model", "scripted/steady"], *bad.values())
+    heard = asked(tmp_path, ["--model", "scripted/steady"], *bad.values())
     for wanted, each in zip(bad, heard, strict=True):
         assert each.failed and each.text.startswith(wanted) and "\n" not in each.text, each.text
 
@@ -218,7 +175,6 @@ HALF = "\ud800"
     ("tool", "given", "text"),
     [
         ("solve", {"problem": f"6 times 7? {HALF}"}, "42"),
-        ("explain_run", {"run": HALF}, "no run is open here"),
         ("search_cards", {"query": f"{HALF}{HALF} x"}, "no tree is open here"),
         (f"none{HALF}", {}, "there is no tool 'none?'"),
     ],

@@ -24,6 +24,6 @@ def test_a_client_gets_an_answer_and_a_stream_from_the_embedded_model(weights: P
             assert reply.usage.completion_tokens == reply.kace["tokens"]["solver"]["output"] > 0
             stream = client.chat.completions.create(model="kace", messages=problem, max_tokens=16, stream=True)
             told = [getattr(chunk.choices[0].delta, "reasoning_content", None) for chunk in stream]
-            assert any(text and text.startswith("ES 2/2: ") for text in told)
+            assert any(text and text.startswith("ES attempt 2: ") for text in told)
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert not any("run_engine" in line and str(weights) in line for line in running.splitlines())

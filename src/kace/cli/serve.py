@@ -104,7 +104,6 @@ def command(
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @takes(*SOLVER, "tree", "profile", *CAPS)
 @click.option(
     "--skill",
@@ -112,12 +111,11 @@ def command(
     metavar="DIR",
     help="Write the skill into this folder of skills, and stop.",
 )
-def mcp(options: Options, paths: tuple[str, ...], skill: Path | None) -> None:
+def mcp(options: Options, skill: Path | None) -> None:
     """Offer kace to agents: tools over stdio (MCP), or a skill.
 
-    PATH are trees and runs that clients may read, or folders of these. The tools are
-    solve, search_cards and explain_run. They write nothing, and read only --tree and
-    PATH. --max-calls and --max-usd hold for each solve.
+    The tools are solve and search_cards. They write nothing, and read only --tree.
+    --max-calls and --max-usd hold for each solve.
     """
     if skill is not None:
         place = skill / "kace" / SKILL.name
@@ -130,16 +128,12 @@ def mcp(options: Options, paths: tuple[str, ...], skill: Path | None) -> None:
             "kace mcp needs more libraries", fix="pip install 'kace[mcp]'"
         )
     from kace.serve.app import RequestLimits, ServerOptions
-    from kace.serve.mcp import Tools, serve_stdio
+    from kace.serve.mcp import serve_stdio
 
     limits = RequestLimits(max_calls=config.max_calls, max_usd=config.max_usd)
     tree = open_tree(config.tree) if config.tree else None
-    readable = [tree_path(path) for path in paths]
-    if config.tree:
-        readable.append(config.tree)
-    tools = Tools(Workspace(readable) if readable else None, config)
     server = ServerOptions(config, tree, limits)
-    run_async(serve_stdio(tools, server), resumable=False)
+    run_async(serve_stdio(server), resumable=False)
 
 
 @click.command()

@@ -12,7 +12,6 @@ import logging
 import re
 import secrets
 import time
-from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -31,8 +30,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -59,7 +63,7 @@ from kace.ladder.ladder import ContextSource, Kit, Silent, solve
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution, boxed
 from kace.ladder.session import Session, open_session
-from kace.ladder.tiers import LOCKED, TierName
+from kace.ladder.tiers import TierName
 from kace.models import open_model
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
@@ -84,8 +88,10 @@ HEARTBEAT = b": still climbing\n\n"
 
 _REPLY_ID = re.compile(r"chatcmpl-[0-9a-f]+-([0-9a-f]{16})-(-?[0-9]{1,19})")
 
-OnStep = Callable[["Step"], None]
+OnStep = Callable[[str], None]
+"""Gets one line for people per step of a climb."""
 T = TypeVar("T")
+B = TypeVar("B", bound="_Body")
 
 
 # Requests
@@ -211,8 +217,19 @@ class _StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class ChatBody(BaseModel):
-    """The parts of a request body that are read."""
+class _Body(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: part for name, part in given.items() if part is not None}
+
+
+class ChatBody(_Body):
+    """The parts of a request body that are read, and the others."""
+
+    model_config = ConfigDict(extra="allow")
 
     model: str = Field(min_length=1)
     messages: list[_Message] = Field(min_length=1, max_length=MAX_MESSAGES)
@@ -224,10 +241,23 @@ class ChatBody(BaseModel):
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     stop: str | list[str] = []
     kace: RequestLimits = RequestLimits()
-    ignored: list[str] = []  # given parameters that change nothing
+
+    def ignored(self) -> list[str]:
+        """Return the parameters that are ignored; refuse what a ladder cannot honour."""
+        ignored = []
+        for name, value in (self.model_extra or {}).items():
+            if name in IGNORED:
+                ignored.append(name)
+            elif value not in NEUTRAL:
+                raise ApiError(
+                    f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
+                    name[:60],
+                    code="unsupported_parameter",
+                )
+        return sorted(ignored)
 
 
-class VerdictBody(BaseModel):
+class VerdictBody(_Body):
     """What a client knows of a reply: whether it was right, or the right answer."""
 
     id: str = Field(max_length=200)
@@ -235,39 +265,17 @@ class VerdictBody(BaseModel):
     answer: str | None = Field(default=None, min_length=1, max_length=1_000)
 
 
-def read_body(body: bytes, kind: type[T]) -> T:
+def read_body(body: bytes, kind: type[B]) -> B:
     """Return the object of a JSON body. Raises `ApiError`."""
     try:
-        raw = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise ApiError(f"the body is not JSON: {error}") from None
-    if not isinstance(raw, dict):
-        raise ApiError(f"the body is a {type(raw).__name__}, not an object")
-    given = {name: value for name, value in raw.items() if value is not None}
-    if kind is ChatBody:
-        given["ignored"] = _check_further(given)
-    try:
-        return kind(**given)
+        return kind.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        param = where.partition(".")[0]
-        raise ApiError(f"'{where}': {first['msg'].lower()}", param) from None
-
-
-def _check_further(given: Mapping[str, object]) -> list[str]:
-    """Return the parameters that are ignored; refuse what a ladder cannot honour."""
-    ignored = []
-    for name, value in given.items():
-        if name in IGNORED:
-            ignored.append(name)
-        elif name not in ChatBody.model_fields and value not in NEUTRAL:
-            raise ApiError(
-                f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
-                name[:60],
-                code="unsupported_parameter",
-            )
-    return sorted(ignored)
+        raise ApiError(
+            f"'{where or 'body'}': {first['msg'].lower()}",
+            where.partition(".")[0] or None,
+        ) from None
 
 
 def problem_of(body: ChatBody) -> Problem:
@@ -298,14 +306,6 @@ def problem_of(body: ChatBody) -> Problem:
 # Replies
 
 
-class Step(NamedTuple):
-    """One step of a climb: a line for people, and details for programs."""
-
-    event: str
-    text: str
-    details: Mapping[str, object] = {}
-
-
 class Completion(NamedTuple):
     """The reply to a client. `kace` holds what OpenAI's format has no place for."""
 
@@ -332,61 +332,47 @@ class ReplyWriter:
             "content": completion.content,
             "refusal": None,
         }
-        choice = {
-            "index": 0,
-            "message": message,
-            "logprobs": None,
-            "finish_reason": "stop",
-        }
-        body = {
-            **self._head,
-            "object": "chat.completion",
-            "choices": [choice],
-            "usage": _usage(completion.usage),
-            "kace": completion.kace,
-        }
-        return _encode(body)
+        return self._object(
+            "chat.completion",
+            {"message": message, "finish_reason": "stop"},
+            usage=_usage(completion.usage),
+            kace=completion.kace,
+        )
 
     def opening(self) -> bytes:
         """Return the first event."""
         return self._chunk({"role": "assistant", "content": ""})
 
-    def step(self, step: Step) -> bytes:
+    def step(self, text: str) -> bytes:
         """Return the event of a step."""
-        kace = {"event": step.event, "text": step.text, **step.details}
-        return self._chunk({"reasoning_content": f"{step.text}\n"}, kace=kace)
+        return self._chunk({"reasoning_content": f"{text}\n"})
 
     def closing(self, completion: Completion) -> bytes:
         """Return the last events: the content, its details and the usage."""
         events = self._chunk({"content": completion.content})
-        events += self._chunk({}, kace=completion.kace, finish="stop")
+        events += self._chunk({}, "stop", kace=completion.kace)
         if self._include_usage:
-            events += self._event(choices=[], usage=_usage(completion.usage))
+            usage = _usage(completion.usage)
+            events += self._chunk({}, choices=[], usage=usage)
         return events + event(b"[DONE]")
 
     def _chunk(
         self,
         delta: Mapping[str, object],
-        *,
-        kace: Mapping[str, object] | None = None,
         finish: str | None = None,
+        **fields: object,
     ) -> bytes:
-        choice = {
-            "index": 0,
-            "delta": delta,
-            "logprobs": None,
-            "finish_reason": finish,
-        }
-        extra: dict[str, object] = {}
         if self._include_usage:
-            extra["usage"] = None
-        if kace is not None:
-            extra["kace"] = kace
-        return self._event(choices=[choice], **extra)
+            fields = {"usage": None, **fields}
+        choice = {"delta": delta, "finish_reason": finish}
+        return event(self._object("chat.completion.chunk", choice, **fields))
 
-    def _event(self, **fields: object) -> bytes:
-        body = {**self._head, "object": "chat.completion.chunk", **fields}
-        return event(_encode(body))
+    def _object(
+        self, kind: str, choice: Mapping[str, object], **fields: object
+    ) -> bytes:
+        whole = {"index": 0, "logprobs": None, **choice}
+        body = {**self._head, "object": kind, "choices": [whole], **fields}
+        return _encode(body)
 
 
 def event(data: bytes) -> bytes:
@@ -588,7 +574,7 @@ async def _stream(
     service: SolveService, problem: Problem, body: ChatBody
 ) -> AsyncIterator[bytes]:
     """Yield the events of a solve, and a heartbeat while none come."""
-    steps: asyncio.Queue[Step | None] = asyncio.Queue()
+    steps: asyncio.Queue[str | None] = asyncio.Queue()
     work = service.solve(problem, body, steps.put_nowait)
     solving = asyncio.ensure_future(work)
     solving.add_done_callback(lambda _: steps.put_nowait(None))
@@ -664,6 +650,7 @@ class SolveService:
 
     def check(self, body: ChatBody) -> None:
         """Refuse a request that cannot start. Raises `ApiError`."""
+        body.ignored()
         if body.kace.max_usd is not None and not self._priced:
             message = (
                 "max_usd needs a price for the model, and this server has none"
@@ -677,7 +664,7 @@ class SolveService:
         self,
         problem: Problem,
         body: ChatBody,
-        on_step: OnStep = lambda step: None,
+        on_step: OnStep = lambda text: None,
     ) -> Completion:
         """Solve the problem of one request. Raises `ApiError`, with what was paid."""
         limits = self._limits.least(body.kace)
@@ -705,7 +692,7 @@ class SolveService:
             **_cost(bill, self._priced),
             "seconds": round(solution.seconds, 3),
             "seed": solution.seed,
-            "ignored": body.ignored,
+            "ignored": body.ignored(),
         }
         return Completion(_content(body, solution), bill.usage, details)
 
@@ -816,7 +803,7 @@ class SolveService:
     async def _place(self, on_step: OnStep) -> AsyncIterator[None]:
         """Hold one of the places: no more problems than keep the model busy."""
         if self._places.locked():
-            on_step(Step("waiting", f"Waiting: {self.waiting} ahead."))
+            on_step(f"Waiting: {self.waiting} ahead.")
         self.waiting += 1
         try:
             await self._places.acquire()
@@ -834,21 +821,14 @@ class Reporter(Silent):
     def __init__(self, source: ContextSource | None, on_step: OnStep) -> None:
         self._source = source
         self._on_step = on_step
-        self._done: Counter[TierName] = Counter()
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
         """Report an attempt."""
-        tier = attempt.tier
-        self._done[tier] += 1
-        of = next(each.attempts for each in LOCKED if each.name is tier)
         result = f"no answer ({attempt.outcome.value.replace('_', ' ')})"
         if attempt.answer:
             result = one_line(attempt.answer, MAX_ANSWER)
-        text = f"{tier.value} {self._done[tier]}/{of}: {result}."
-        if attempt.index >= of:  # synthesis, after the tier's own attempts
-            text = f"From common facts: {result}."
-        details = {"tier": tier.value, "answer": attempt.answer}
-        self._on_step(Step("attempt", text, details))
+        number = attempt.index + 1
+        self._on_step(f"{attempt.tier.value} attempt {number}: {result}.")
 
     async def retrieve(
         self,
@@ -858,20 +838,16 @@ class Reporter(Silent):
         earlier: Sequence[Context],
     ) -> Context | None:
         """Return what the source gives the tier; nothing without a source."""
-        details: dict[str, object] = {"tier": tier.value}
         if before:
-            text = f"Climbing to {tier.value}."
-            self._on_step(Step("climbing", text, details))
+            self._on_step(f"Climbing to {tier.value}.")
         if self._source is None:
             return None
         found = await self._source.retrieve(problem, tier, before, earlier)
         if found is not None:
-            cards = [card.card_id for card in found.cards]
-            text = f"{tier.value} reads {counted(len(cards), 'card')}"
-            if cards and found.domains:
+            text = f"{tier.value} reads {counted(len(found.cards), 'card')}"
+            if found.cards and found.domains:
                 text += f" of {' and '.join(found.domains)}"
-            details = {**details, "cards": cards}
-            self._on_step(Step("reading", f"{text}.", details))
+            self._on_step(f"{text}.")
         return found
 
 
