@@ -8,8 +8,9 @@ from pathlib import Path
 
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Add
+from kace.cli.learn import snapshots_of
 from kace.config import profile_of
-from kace.learning.calibrate import epochs_of, read_learned, thresholds_of
+from kace.learning.calibrate import thresholds_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
 from kace.models.cache import CallRecord, CallStore, Replay
@@ -111,7 +112,11 @@ ACTIONS: dict[str, Attack] = {
     "tree profile": (trees, lambda at: profile_of(None, at), ("profile.toml",)),
     "tree thresholds": (trees, thresholds_of, ("calibration.json",)),
     "tree view": (trees, viewed, TREE[:1]),
-    "epochs": (learners, epochs_of, ("snapshots/epoch-1.jsonl", "snapshots/")),
+    "learn select": (
+        learners,
+        lambda at: [open_tree(path) for path in snapshots_of(at)],
+        ("snapshots/epoch-1.jsonl", "snapshots/"),
+    ),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
     "report": (runs, Table.open, ("run.json", "traces.jsonl")),
     "problems": (runs, lambda at: list(Table.open(at).problems()), ("problems.jsonl",)),
@@ -125,7 +130,6 @@ ACTIONS: dict[str, Attack] = {
         report_of,
         ("learn/learn.json", "learn/steps.jsonl", "learn/epoch-1-run/traces.jsonl", "learn/"),
     ),
-    "learn select": (learners, read_learned, ("learn/learn.json", "learn/")),
     "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
     "export": (exports, exported, (MARK, "assets/", "assets/katex/")),
     "inbox read": (an_inbox, lambda at: Inbox(at).read("propose-1"), ("propose-1.request.md",)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from kace.baselines.evaluate import (
     EMPTY,
     Training,
     TrainPlan,
+    Trial,
     open_training,
 )
 from kace.baselines.fewshot import (
@@ -24,36 +24,31 @@ from kace.baselines.fewshot import (
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
-from kace.cards.store import INDEX_FILE, open_tree
+from kace.cards.store import INDEX_FILE, TreeStore, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli import learn_demo
+from kace.cli.data import load_data
+from kace.cli.eval import finish_trial
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
+from kace.cli.report import comparison_lines, evaluation_record
 from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
     RunProgress,
-    aligned,
     columns,
     note,
     plain,
     print_lines,
     run_async,
 )
-from kace.config import PROFILE_FILE, Config, load_config, profile_of
-from kace.errors import UsageError
+from kace.config import PROFILE_FILE, Config, profile_of
+from kace.errors import DataError, UsageError
 from kace.files import inside, read_plain, write_atomic
 from kace.learning import StepResult
 from kace.learning.calibrate import (
     LEAST,
     Calibration,
-    Selection,
-    check_validation,
-    epochs_of,
     keep_calibration,
-    keep_tree,
-    read_learned,
-    select_epoch,
-    solver_settings,
     write_index,
 )
 from kace.learning.calibrate import calibrate as calibrate_tree
@@ -68,6 +63,7 @@ from kace.learning.report import (
 from kace.learning.screen import HeldOutHashes
 from kace.learning.study import (
     QUICK,
+    LearnManifest,
     LearnPlan,
     RunReading,
     Settings,
@@ -81,7 +77,9 @@ from kace.learning.study import (
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problems import Problem, load_problems
+from kace.report.evaluation import evaluation_of
 from kace.report.trees import learner_document as page
+from kace.runs.table import Table
 from kace.words import counted
 
 METHODS = (
@@ -320,11 +318,10 @@ def _show_report(options: Options, tree: Path, html: Path | None) -> None:
 @TREE
 @click.option(
     "--validation",
-    type=PATH,
     required=True,
-    help="JSONL with a validation problem and its answer per line.",
+    help="A file of problems that neither trained nor will test.",
 )
-@takes("json", "model", "base_url", "seed", "limit", *CAPS)
+@takes("json", *SOLVER, "limit", *CAPS)
 @click.option(
     "--seeds",
     default=1,
@@ -335,53 +332,78 @@ def _show_report(options: Options, tree: Path, html: Path | None) -> None:
     "--out", type=PATH, help="Copy the chosen epoch's tree here, frozen."
 )
 def select(
-    options: Options, tree: Path, validation: Path, seeds: int, out: Path | None
+    options: Options, tree: Path, validation: str, seeds: int, out: Path | None
 ) -> None:
     """Choose an epoch of a learned tree on validation problems.
 
-    TREE is the --out of kace learn. The solver and its settings are those that the tree
-    was learned with, but for what is given.
+    TREE is the --out of kace learn. Evaluates the ladder without cards and with the tree
+    of each epoch, by the solver that it was learned with unless another is named.
     """
-    learned = read_learned(tree)
-    epochs = epochs_of(tree)
-    file = options.get("config")
-    given = {}
-    for name in ("model", "base_url", "seed", *CAPS):
-        given[name] = options.get(name)
-    given |= options.settings
-    config = load_config(solver_settings(learned, given), file=file)
-    problems = load_problems(validation, config.fields)[: options.limit]
-    check_validation(problems, learned)
-    ensure_weights(config)
-    note(
-        f"kace: {tree} keeps no training texts, so a reworded training problem is not "
-        "noticed here (kace learn --held-out notices it)"
-    )
-    with LearnProgress(max(epochs)) as progress:
-        work = select_epoch(tree, problems, config, seeds, observer=progress)
-        selection = run_async(work, resumable=True)
-    record = selection.model_dump_json
-    place = tree / "learn" / "selection.json"
-    write_atomic(place, record(indent=2) + "\n")
-    options.show(record(), selection_lines(selection))
-    note(f"selection    {place}")
-    use = ", without --tree"
-    if selection.tree:
-        use = f" --tree {shlex.quote(str(tree / selection.tree))}"
-    note(f"use          kace solve{use}")
-    if out is None:
-        return
-    last = epochs[max(epochs)]
-    chosen = epochs[selection.epoch]
-    if chosen is None:  # the domains, without a card
-        chosen = EpistemicTree.of(last.domains if last else (), ())
-    profile = tree / PROFILE_FILE
-    if profile.is_file():
-        write_atomic(out / PROFILE_FILE, read_plain(profile))
-    digest = keep_tree(out, chosen, f"epoch {selection.epoch} of {tree}")
-    note(
-        f"copied       {out}: epoch {selection.epoch}, frozen at {digest[:12]}"
-    )
+    learned = LearnManifest.read(inside(tree, "learn"))
+    solver = {}
+    if options.get("model") is None:
+        solver = {name: learned.config.get(name) for name in SOLVER[:3]}
+    config = options.config(**solver, tree=tree)
+    data = load_data(validation, "validation", config, limit=options.limit)
+    trained = learned.train.ids or ()
+    shared = [each.name for each in data.problems if each.id in trained]
+    if shared:
+        raise DataError(
+            f"{len(shared)} of {len(data.problems)} validation problems appear in the "
+            f"training set, such as {shared[0]!r}",
+            fix="remove them: a tree looks better on what it was learned from",
+        )
+    alone = config.model_copy(update={"tree": None})
+    trials = {"no-tree": Trial("tiered", data, alone, seeds)}
+    for path in snapshots_of(tree):
+        reading = config.model_copy(update={"tree": path})
+        epoch = Trial("kace", data, reading, seeds, open_tree(path))
+        trials[path.stem] = epoch
+    folder = inside(tree, "learn", "select", data.hash)
+    runs: list[Path] = []
+    for name, trial in trials.items():
+        finish_trial(trial, folder / name, runs[:1])
+        runs.append(folder / name)
+    tables = [Table.open(run).named(run.name) for run in runs]
+    found = evaluation_of(tables, prices=config.prices)
+    options.show(evaluation_record(found), comparison_lines(found))
+    best = max(found.arms, key=lambda arm: arm.accuracy or 0.0)
+    chosen = trials[best.name]
+    note(f"best         {chosen.config.tree or 'no tree: solve without cards'}")
+    if out is not None:
+        empty = EpistemicTree.of(open_tree(tree).domains, ())
+        _copy_tree(chosen.tree or empty, tree, out)
+        note(f"copied       {out}, frozen")
+
+
+def snapshots_of(tree: Path) -> list[Path]:
+    """Return the tree of every epoch in order; each is in a file."""
+    found = {}
+    for path in inside(tree, "snapshots").glob("epoch-*.jsonl"):
+        number = path.stem.removeprefix("epoch-")
+        if number.isdecimal():
+            found[int(number)] = path
+    if not found:
+        raise UsageError(
+            f"{tree} has no snapshot of an epoch",
+            fix="name the --out of kace learn, with an epoch finished",
+        )
+    return [found[number] for number in sorted(found)]
+
+
+def _copy_tree(chosen: EpistemicTree, learned: Path, out: Path) -> None:
+    """Write a tree to a store of its own, frozen; repeating it changes nothing."""
+    author = "kace learn select"
+    if not TreeStore(out).cards_path.exists():
+        TreeStore.create(out, chosen.domains, chosen, author=author)
+    store = TreeStore.open(out)
+    if store.load() != chosen:
+        raise UsageError(
+            f"{out} already holds another tree", fix="choose another --out"
+        )
+    if (learned / PROFILE_FILE).is_file():
+        write_atomic(out / PROFILE_FILE, read_plain(learned / PROFILE_FILE))
+    store.freeze(author=author)
 
 
 @command.command()
@@ -562,22 +584,6 @@ def _calls_text(ledger: Ledger) -> str:
         roles.append(f"{role} {spent.calls}")
     cost = f"; {ledger.usd:.4f} USD" if ledger.usd else ""
     return f"{', '.join(roles) or 'none: everything was kept'}{cost}"
-
-
-def selection_lines(selection: Selection) -> list[str]:
-    """Return a row per epoch, the chosen one marked, and the decision."""
-    table = [("", "epoch", "cards", "right", "against no tree", "calls")]
-    for row in selection.rows:
-        cells = (
-            "*" if row.epoch == selection.epoch else " ",
-            str(row.epoch),
-            str(row.cards),
-            f"{row.right} of {row.n} = {row.right / row.n:.1%}",
-            f"+{row.gained} -{row.lost}" if row.epoch else "",
-            f"{row.calls:.2f}",
-        )
-        table.append(cells)
-    return [*aligned(table), "", selection.said]
 
 
 def report_lines(report: LearningReport) -> list[str]:

@@ -111,7 +111,7 @@ def command(
     if plots:
         _write_plots(found, plots)
     if options.as_json or out is None:
-        options.show(_record(found), comparison_lines(found))
+        options.show(evaluation_record(found), comparison_lines(found))
     if to:
         written = write_records(tables, found.arms, out or Path(to))
         note(f"records      {out or to}: {counted(len(written), 'file')}")
@@ -132,7 +132,8 @@ def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
     return [out]
 
 
-def _record(found: Evaluation) -> dict[str, Any]:
+def evaluation_record(found: Evaluation) -> dict[str, Any]:
+    """Return an evaluation as `--json` prints it."""
     record: dict[str, Any] = json.loads(evaluation_json(found))
     record["resampled"] = found.resampled
     for row, each in zip(record["comparisons"], found.comparisons, strict=True):

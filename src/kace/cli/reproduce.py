@@ -85,14 +85,13 @@ def command(
     read instead of learning one. --max-usd holds for all commands together.
     """
     config = options.config(preset=benchmark, profile=PROFILE[1])
-    settings = []
-    if options.get("config"):
-        settings += ["--config", str(options.get("config"))]
-    for pair in options.get("set") or ():
-        settings += ["--set", pair]
     solver = ["--model", config.model, "--preset", benchmark]
     for url in options.get("base_url") or ():
         solver += ["--base-url", url]
+    if options.get("config"):
+        solver += ["--config", str(options.get("config"))]
+    for pair in options.get("set") or ():
+        solver += ["--set", pair]
     teacher = options.get("teacher")
     tree = options.get("tree")
     recipe = Recipe(
@@ -101,8 +100,7 @@ def command(
         out or Path("runs") / f"reproduce-{benchmark}",
         seeds,
         tree,
-        solver=(*solver, *settings),
-        settings=tuple(settings),
+        solver=tuple(solver),
         teacher=("--teacher", teacher) if teacher else (),
     )
     size = _write_splits(recipe, config, options.limit)
@@ -130,8 +128,7 @@ class Recipe:
     out: Path
     seeds: int = 3
     tree: Path | None = None  # a frozen tree; without one, a tree is learned
-    solver: tuple[str, ...] = ()  # the options that name it, and the settings
-    settings: tuple[str, ...] = ()
+    solver: tuple[str, ...] = ()  # its options, and all settings
     teacher: tuple[str, ...] = ()
 
     @property
@@ -169,7 +166,7 @@ class Recipe:
             count = ["--epochs", str(epochs)]
             commands.append([*learn, *held_out, *count, "--out", tree])
             select = ["learn", "select", tree, "--validation", validation]
-            commands.append([*select, *self.settings, "--out", chosen])
+            commands.append([*select, *self.solver, "--out", chosen])
         trainings = {}
         for spec in self.specs:
             if spec.trainer:

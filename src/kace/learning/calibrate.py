@@ -1,51 +1,35 @@
-"""Choose on problems: a tree's relevance thresholds, and the epoch to keep.
+"""Calibrate a tree's relevance thresholds.
 
 Thresholds come from training problems alone. Each is scored by a regression that was
 trained without its technique, so every card that reaches the threshold is a wrong one. At
 worst such a card breaks whatever the ladder solves without cards. The threshold is the
 loosest at which this loss stays under the harm allowed, by the bound of conformal risk
 control where there are enough problems: a new problem of a technique that the tree lacks
-loses at most (losses + 1) / (problems + 1) in expectation. An epoch is chosen on
-validation problems that the learner never saw.
+loses at most (losses + 1) / (problems + 1) in expectation.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ConfigDict, ValidationError
 
-from kace.cards.store import CALIBRATION, TreeStore, open_tree
+from kace.cards.store import CALIBRATION
 from kace.cards.tree import EpistemicTree, cards_by_source
-from kace.config import Config, RetrievalConfig
-from kace.errors import DataError, UsageError
-from kace.files import inside, read_plain, write_atomic
+from kace.config import RetrievalConfig
+from kace.files import read_plain, write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import ExitPath
 from kace.learning import StepResult
 from kace.learning.study import (
-    LearnManifest,
-    ProblemSet,
-    RunReading,
-    StepName,
-    StepObserver,
-    open_workbench,
-    require_answers,
     write_profile,
 )
-from kace.models.base import ChatModel
-from kace.problems import Problem, problems_hash
-from kace.runs.compare import compare_all
-from kace.runs.manifest import manifest_of
-from kace.runs.metrics import metrics_of
-from kace.runs.table import SolveRow, Table, row_of
+from kace.problems import Problem
 
 LEAST = 0.3
 """No threshold is looser. On the retest of the technique set, cards shown from 0.3 on cost
@@ -53,8 +37,6 @@ unseen kinds nothing, and from 0.2 on a point."""
 FOLDS = 8  # times that a regression is trained, each without an eighth of techniques
 CHANCE = 0.5
 """Losses allowed with however few problems: runs of one problem differ by half a one."""
-SELECTOR = "kace learn select"
-SNAPSHOTS = "snapshots"
 
 
 class Calibration(StepResult):
@@ -217,199 +199,3 @@ def thresholds_of(folder: Path) -> dict[str, float] | None:
         return None
     names = {"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"}
     return found.model_dump(include=names)
-
-
-# The epoch to keep.
-
-
-class EpochRow(StepResult):
-    """One epoch on the validation problems, against the ladder without cards."""
-
-    epoch: int  # 0 is the ladder without cards
-    tree: str | None  # the content hash
-    cards: int
-    right: int
-    n: int
-    low: float  # the 95 % Wilson interval of the accuracy
-    high: float
-    gained: int  # problems
-    lost: int
-    p: float | None  # adjusted for the choice among epochs
-    calls: float  # per problem, by the paper's count
-
-
-class Selection(StepResult):
-    """The decision, with everything it rests on."""
-
-    v: Literal[1] = 1
-    epoch: int
-    tree: str | None  # the chosen snapshot; `None` if the ladder alone did best
-    said: str  # the decision in a sentence
-    rows: tuple[EpochRow, ...]
-    seeds: tuple[int, ...]
-    validation: ProblemSet
-
-
-def read_learned(tree: Path) -> LearnManifest:
-    """Read the learner's record in a tree that `kace learn` made."""
-    path = inside(tree, "learn") / "learn.json"
-    try:
-        learned = LearnManifest.model_validate_json(read_plain(path))
-    except OSError:
-        raise UsageError(
-            f"{tree} is no tree that kace learn made",
-            fix="name the --out of kace learn",
-        ) from None
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"].lower()
-        raise DataError(
-            f"{path}: {reason}", fix="was it edited? learn the tree again"
-        ) from None
-    if learned.train.ids is None:
-        raise DataError(
-            f"{path}: train.ids is missing", fix="learn the tree again"
-        )
-    return learned
-
-
-def epochs_of(tree: Path) -> dict[int, EpistemicTree | None]:
-    """Return the tree of every epoch with a snapshot; epoch 0 has none."""
-    numbers = []
-    for path in inside(tree, SNAPSHOTS).glob("epoch-*"):
-        match = re.fullmatch(r"epoch-([1-9][0-9]*)\.jsonl", path.name)
-        if match:
-            numbers.append(int(match[1]))
-    if not numbers:
-        raise UsageError(
-            f"{tree} has no snapshot of an epoch",
-            fix="finish an epoch first: kace learn --out TREE",
-        )
-    epochs: dict[int, EpistemicTree | None] = {0: None}
-    for number in sorted(numbers):
-        epochs[number] = open_tree(tree / SNAPSHOTS / f"epoch-{number}.jsonl")
-    return epochs
-
-
-def solver_settings(
-    learned: LearnManifest, given: Mapping[str, object]
-) -> dict[str, object]:
-    """Return the learner's settings of the solver, overridden by those given now."""
-    kept: dict[str, object] = dict(learned.config)
-    wanted = {name: value for name, value in given.items() if value is not None}
-    if wanted.get("model", kept.get("model")) != kept.get("model"):
-        kept.pop("base_url", None)  # another model has another server
-    return {**kept, **wanted}
-
-
-def check_validation(
-    problems: Sequence[Problem], learned: LearnManifest
-) -> None:
-    """Refuse problems that cannot be graded, and any that the tree was learned from."""
-    require_answers(problems, "validation")
-    trained = frozenset(learned.train.ids or ())
-    shared = [problem.name for problem in problems if problem.id in trained]
-    if shared:
-        raise DataError(
-            f"{len(shared)} of {len(problems)} validation problems appear in the "
-            f"training set, such as {shared[0]!r}",
-            fix="remove them: a tree looks better on what it was learned from",
-        )
-
-
-async def select_epoch(
-    tree: Path,
-    problems: Sequence[Problem],
-    config: Config,
-    seeds: int = 1,
-    *,
-    model: ChatModel | None = None,
-    observer: StepObserver | None = None,
-) -> Selection:
-    """Solve the problems with every epoch's tree, and choose the most accurate.
-
-    Of equals the smaller is chosen. What was solved before is read.
-    """
-    digest = problems_hash(problems)
-    folder = inside(tree, "learn", "select", digest[:12])
-    drawn = range(config.seed, config.seed + seeds)
-    epochs = epochs_of(tree)
-    arms = []
-    opening = open_workbench(
-        folder, config, manifest_of(config), model=model, observer=observer
-    )
-    async with opening as work:
-        for number, snapshot in epochs.items():
-            rows: list[SolveRow] = []
-            for seed in drawn:
-                step = StepName("select", "run", number, f"seed {seed}")
-                reading = RunReading(snapshot)
-                records = await work.run(step, problems, reading, seed)
-                rows += map(row_of, records)
-            name = f"epoch {number}" if number else "no tree"
-            arms.append(Table.of(rows, name=name))
-    return selection_of(epochs, arms, problems, tuple(drawn))
-
-
-def selection_of(
-    epochs: Mapping[int, EpistemicTree | None],
-    arms: Sequence[Table],
-    problems: Sequence[Problem],
-    seeds: tuple[int, ...],
-) -> Selection:
-    """Choose among arms, the first of which is the ladder without cards."""
-    against = (None, *compare_all(arms[0], arms[1:]))
-    rows = []
-    for number, arm, found in zip(epochs, arms, against, strict=True):
-        tree = epochs[number]
-        metrics = metrics_of(arm)
-        assert metrics.wilson is not None, "every problem has its answer"
-        row = EpochRow(
-            epoch=number,
-            tree=tree.content_hash() if tree else None,
-            cards=len(tree.shown) if tree else 0,
-            right=sum(seed.right for seed in metrics.seeds),
-            n=metrics.solves,
-            low=metrics.wilson.low,
-            high=metrics.wilson.high,
-            gained=len(found.gained) if found else 0,
-            lost=len(found.lost) if found else 0,
-            p=found.adjusted if found else None,
-            calls=metrics.paper_calls,
-        )
-        rows.append(row)
-    ranked = sorted(rows, key=lambda row: (-row.right, row.epoch))
-    best = ranked[0]
-    chosen = against[rows.index(best)]
-    if chosen:
-        said = f"Epoch {best.epoch} did best. {chosen.sentence}"
-    else:
-        nearest = against[rows.index(ranked[1])]
-        assert nearest is not None, "there is an epoch beside the ladder"
-        said = (
-            "No epoch did better than the ladder alone: solve without a tree. "
-            f"{nearest.sentence}"
-        )
-    snapshot = f"{SNAPSHOTS}/epoch-{best.epoch}.jsonl"
-    return Selection(
-        epoch=best.epoch,
-        tree=snapshot if best.epoch else None,
-        said=said,
-        rows=tuple(rows),
-        seeds=seeds,
-        validation=ProblemSet.of(problems),
-    )
-
-
-def keep_tree(out: Path, tree: EpistemicTree, note: str) -> str:
-    """Write a tree to a store of its own, frozen, and return its content hash.
-
-    Repeating it changes nothing.
-    """
-    if not TreeStore(out).cards_path.exists():
-        TreeStore.create(out, tree.domains, tree, author=SELECTOR, note=note)
-    store = TreeStore.open(out)
-    if store.load() != tree:
-        raise UsageError(
-            f"{out} already holds another tree", fix="choose another --out"
-        )
-    return store.freeze(author=SELECTOR)

@@ -169,7 +169,7 @@ def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
 
 
 class ProblemSet(BaseModel):
-    """The identity of a set of problems, as learn.json and selection.json hold it."""
+    """The identity of a set of problems, as learn.json holds it."""
 
     problems: int = 0
     hash: str = ""
