@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,10 +17,7 @@ from kace.baselines.evaluate import (
     Trial,
     open_training,
 )
-from kace.baselines.fewshot import (
-    FewshotSet,
-    train_knn,
-)
+from kace.baselines.fewshot import train_knn
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
@@ -46,7 +43,6 @@ from kace.errors import DataError, UsageError
 from kace.files import inside, read_plain, write_atomic
 from kace.learning import StepResult
 from kace.learning.calibrate import (
-    LEAST,
     Calibration,
     keep_calibration,
     write_index,
@@ -65,12 +61,10 @@ from kace.learning.study import (
     QUICK,
     LearnManifest,
     LearnPlan,
-    RunReading,
     Settings,
     StepName,
     check_training,
     open_study,
-    open_workbench,
     quick_settings,
     refuse_overlap,
 )
@@ -82,14 +76,13 @@ from kace.report.trees import learner_document as page
 from kace.runs.table import Table
 from kace.words import counted
 
-METHODS = (
-    "kace",
-    "ace",
-    "domain-ace",
-    "gepa",
-    "reflections",
-    "knn-fewshot",
-)
+TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
+    "ace": train_ace,
+    "domain-ace": train_ace,
+    "gepa": train_gepa,
+    "reflections": train_reflections,
+}
+METHODS = ("kace", *TRAINERS, "knn-fewshot")
 TREE = click.argument("tree", type=PATH)
 
 
@@ -278,13 +271,15 @@ def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
     async def work() -> None:
         opening = open_study(plan, teacher=teacher, observer=progress)
         async with opening as study:
-            progress.ledger = study.session.ledger
             rows = forecast(plan.train, plan.config, plan.settings)
             for line in forecast_lines(rows):
                 note(f"kace: {line}")
-            await learn_tree(study)
+            try:
+                await learn_tree(study)
+            finally:
+                note(f"kace: calls: {_calls_text(study.session.ledger)}")
 
-    with LearnProgress(plan.settings.epochs) as progress:
+    with LearnProgress(0) as progress:
         run_async(work(), resumable=True)
 
 
@@ -410,48 +405,30 @@ def _copy_tree(chosen: EpistemicTree, learned: Path, out: Path) -> None:
 @TREE
 @click.option(
     "--train",
-    type=PATH,
     required=True,
-    help="JSONL with a training problem and its answer per line.",
+    help="A file of training problems with their answers.",
 )
 @takes("json", *SOLVER, "ray", "limit", *CAPS)
-def calibrate(options: Options, tree: Path, train: Path) -> None:
+def calibrate(options: Options, tree: Path, train: str) -> None:
     """Set a tree's relevance thresholds from training problems alone.
 
     Each problem is scored as if training had never seen its technique, and solved
     without cards: at worst a wrong card breaks what the ladder alone gets right.
     `kace learn` does this for the trees it makes.
     """
-    profile = profile_of(None, tree).get("learning", {})
+    learned = profile_of(None, tree).get("learning", {})
     config = options.config(*Settings.model_fields, tree=tree)
-    retrieval = config.retrieval.model_copy(
-        update={"relevance_threshold": LEAST}
-    )
-    config = config.model_copy(update={"retrieval": retrieval, "tree": None})
     settings = options.learning(Settings, {})
-    problems = load_problems(train, config.fields)[: options.limit]
-    check_training(problems)
-    prepare(config)
-    manifest = LearnPlan(problems, config, settings, tree).manifest()
-
-    async def work() -> Calibration:
-        async with open_workbench(
-            tree / "calibrate", config, manifest, observer=progress
-        ) as resources:
-            progress.ledger = resources.session.ledger
-            alone = await resources.run(
-                StepName("calibrate", "alone"),
-                problems,
-                RunReading(),
-                resources.seed_of(0, 1),
-            )
-            cards = open_tree(tree)
-            write_index(cards, problems, tree / INDEX_FILE)
-            return calibrate_tree(cards, problems, alone, settings.max_harm)
-
-    with LearnProgress(1) as progress:
-        found = run_async(work(), resumable=True)
-    keep_calibration(tree, found, retrieval, profile)
+    cards = open_tree(tree)
+    data = load_data(train, "train", config, limit=options.limit)
+    check_training(data.problems)
+    alone = config.model_copy(update={"tree": None})
+    folder = inside(tree, "calibrate")
+    finish_trial(Trial("tiered", data, alone, 1), folder)
+    write_index(cards, data.problems, tree / INDEX_FILE)
+    solutions = list(Table.open(folder).solutions(texts=False))
+    found = calibrate_tree(cards, data.problems, solutions, settings.max_harm)
+    keep_calibration(tree, found, config.retrieval, learned)
     options.show(found.model_dump_json(), calibration_lines(found))
 
 
@@ -467,7 +444,7 @@ def _train_method(
     held_out: Sequence[Path],
     epochs: int | None,
 ) -> None:
-    """Train another method and print what was made."""
+    """Train another method and print what it took."""
     reads_tree = method in ("domain-ace", "reflections")
     if validation is not None and method != "gepa":
         raise UsageError(
@@ -501,8 +478,9 @@ def _train_method(
         str(learning.get("failures", "tier")),
     )
     if method == "knn-fewshot":
-        print(f"made         {out}: {_fewshot_size(train_knn(plan))}")
-        print("calls        none: no model is called")
+        made = train_knn(plan)
+        worked = counted(len(made.problems), "training problem")
+        print(f"made         {out}: {len(made.tree)} of {worked} worked")
         return
     _fetch_weights(config)
 
@@ -510,71 +488,41 @@ def _train_method(
         if fresh:
             note(f"kace: {step}: {value.summary}")
 
-    async def work() -> tuple[str, Ledger]:
+    async def work() -> Ledger:
         async with open_training(plan, on_step=note_step) as training:
-            return await _run_training(training), training.session.ledger
+            await TRAINERS[method](training)
+            return training.session.ledger
 
-    made, ledger = run_async(work(), resumable=True)
-    print(f"made         {out}: {made}")
+    ledger = run_async(work(), resumable=True)
+    print(f"made         {out}")
     print(f"calls        {_calls_text(ledger)}")
-
-
-async def _run_training(training: Training) -> str:
-    """Train a method and return what was made, in a few words."""
-    method = training.plan.method
-    if method == "gepa":
-        prompt = await train_gepa(training)
-        score = prompt.candidates[prompt.best].score
-        first = prompt.candidates[0].score
-        return f"a prompt scoring {score:.1%}, {first:.1%} at the beginning"
-    if method == "reflections":
-        return counted(len(await train_reflections(training)), "card")
-    books = (await train_ace(training)).playbooks.values()
-    return counted(sum(len(book.bullets) for book in books), "bullet")
-
-
-def _fewshot_size(made: FewshotSet) -> str:
-    problems = counted(len(made.problems), "training problem")
-    return f"{len(made.tree)} of {problems} worked"
 
 
 # Showing
 
 
 class LearnProgress(RunProgress):
-    """Prints a line for each step and run, and below them the position and the cost."""
+    """Prints a line for each step and run, and below them the position."""
 
-    def __init__(self, epochs: int) -> None:
-        super().__init__(0)
-        self.epochs = epochs
-        self.ledger: Ledger | None = None
-        self.now = StepName("plan", "partition")
+    step = "plan"
 
     def run_started(self, step: StepName, problems: int, done: int) -> None:
         """Note that a run begins. Reruns of several domains go side by side."""
-        self.now = step
-        if self.done >= (self.total or 0):
-            self.begin(0)
-        self.total = (self.total or 0) + problems
+        self.step = str(step)
+        self.total += problems
         self.done += done
+        self.before += done
         before = f", {done} done before" if done else ""
         note(f"kace: {step}: {problems} problems{before}")
 
     def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
         """Note a step that was done now, not in an earlier run of the command."""
-        self.now = step
         if fresh:
             note(f"kace: {step}: {value.summary}")
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        if self.ledger:
-            note(f"kace: calls: {_calls_text(self.ledger)}")
-
     def status(self) -> str:
-        """Return the position, and the calls and the cost so far."""
-        spent = f"; {_calls_text(self.ledger)}" if self.ledger else ""
-        return f"{self.now}: {super().status()}{spent}"
+        """Return the position."""
+        return f"{self.step}: {super().status()}"
 
 
 def _calls_text(ledger: Ledger) -> str:

@@ -146,7 +146,7 @@ def columns() -> int:
 class RunProgress:
     """Observes a run; in a terminal, a line below the results shows how far it is."""
 
-    def __init__(self, total: int | None) -> None:
+    def __init__(self, total: int) -> None:
         self.total = total
         self.attempts = 0
         self.tokens = 0
@@ -156,15 +156,6 @@ class RunProgress:
         self.before = 0
         self.began = time.monotonic()
         self._live: Live | None = None
-
-    def begin(self, total: int) -> None:
-        """Count another run, from its beginning."""
-        self.began = time.monotonic()
-        self.before = 0
-        self.total = total
-        self.done = 0
-        self.right = 0
-        self.labelled = 0
 
     def started(self, problem: Problem) -> None:
         """Do nothing: a problem has begun."""
