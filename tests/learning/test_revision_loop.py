@@ -11,7 +11,7 @@ import pytest
 from kace.cards.card import UNIVERSAL, Status
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
-from kace.learning.measure import Comparison, gain_probability
+from kace.learning.measure import Comparison
 from kace.learning.study import read_steps
 from kace.models.base import Request
 from kace.problems import Problem
@@ -191,11 +191,3 @@ def test_with_nothing_to_learn_nothing_is_validated(tmp_path: Path):
     tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS)
     assert len(tree) > 0 and Status.VALIDATED not in {card.status for card in tree}
     assert accuracy(world, tree, TEST, TURNS) == accuracy(world, None, TEST, TURNS)
-
-
-@pytest.mark.parametrize(
-    ("won", "lost", "kept"), [(0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (4, 1, True), (0, 3, False)]
-)
-def test_how_many_problems_a_revision_must_gain(won: int, lost: int, kept: bool):
-    assert (gain_probability(won, lost) >= 0.8) is kept
-    assert gain_probability(won, lost) + gain_probability(lost, won) == pytest.approx(1)

@@ -52,7 +52,6 @@ from kace.learning.screen import check_card
 from kace.learning.study import (
     ADD,
     BASE,
-    UNSEEN,
     RunReading,
     StepName,
     Study,
@@ -371,24 +370,16 @@ async def revise_domain(
 ) -> tuple[Change, ...]:
     """Return the changes to a domain's cards that a rerun confirmed, or none."""
     tree = study.tree
-    settings = study.settings
-    own = base
-    if name != UNIVERSAL:
-        own = tuple(record for record in base if name in record.domains)
-    # A card that is moved, or found by other words, is read elsewhere. A problem that
-    # reads nothing new costs nothing again.
-    held = base if settings.evidence == "posterior" else own
+    own = records_of({name}, base)
     wrong = still_wrong(own, name, study)
     domain = DomainCards(name, cards_to_revise(name, tree), impact, wrong)
-    problems = tuple(study.by_id[record.problem] for record in held)
-    seed = study.seed_of(epoch, BASE)
     last = None
 
-    def step(what: str, number: int = 0) -> StepName:
+    def step(what: str, number: int) -> StepName:
         return StepName("refine", what, epoch, name, number)
 
     screen = partial(check_anywhere, study=study)
-    for number in range(1, settings.refine + 1):
+    for number in range(1, study.settings.refine + 1):
         ask = partial(revise, domain, last)
         revisions = await study.teacher_step(
             step("revise", number), Revisions, ask, screen
@@ -401,29 +392,28 @@ async def revise_domain(
         )
         if not wanted:
             return ()
-        if number == 1 and settings.evidence == "posterior":
-            # The curator goes by failures, so it picks which problems are drawn anew,
-            # and chance would look like lift. Compare both trees on samples that
-            # neither was chosen by.
-            seed = study.seed_of(epoch, UNSEEN)
-            unseen = step("unseen base")
-            held = await study.run(unseen, problems, RunReading(tree), seed)
-        candidate = applied(tree, Batch(wanted))
-        verify = step("verify", number)
-        rerun = await study.run(verify, problems, RunReading(candidate), seed)
-        found = compare(
-            held,
-            rerun,
-            domain=name,
-            number=number,
-            settings=settings,
-            removes_only=revisions.removes_only,
-        )
+        places = {name}
+        for each in wanted:
+            if isinstance(each, Edit):  # a card that is moved is read elsewhere
+                places.update(each.card.domain_tags)
+        held = records_of(places, base)
+        problems = tuple(study.by_id[record.problem] for record in held)
+        reading = RunReading(applied(tree, Batch(wanted)))
+        seed = study.seed_of(epoch, BASE)
+        rerun = await study.run(step("verify", number), problems, reading, seed)
+        found = compare(held, rerun, name, number, study.settings.threshold)
         study.log.write(step("compare", number), found)
         if found.accepted:
             return wanted
         last = LastTry(revisions, found, still_wrong(rerun, name, study))
     return ()
+
+
+def records_of(domains: set[str], records: Records) -> Records:
+    """Return the records of the problems that are of these domains."""
+    if UNIVERSAL in domains:
+        return records
+    return tuple(r for r in records if not domains.isdisjoint(r.domains))
 
 
 async def demonstrated(

@@ -51,6 +51,7 @@ from kace.learning.study import (
     gather_all,
 )
 from kace.problems import Problem
+from kace.words import counted
 
 DROPOUT_RATE = 0.5
 MOST_OWN = 6  # problems a card was written from that it is shown to
@@ -609,8 +610,8 @@ def _between_problems(cards: Sequence[_ProblemSums]) -> float:
     return max(0.0, float(spread / scale)) if scale else 0.0
 
 
-# Decisions. By default a card or a revision stays if it probably helps. By the paper's
-# threshold, a revision stays if it gains enough, and no card is retired by code.
+# Decisions. A revision stays if it gains enough. By default a card stays if it probably
+# helps. By the paper's threshold, no card is retired by code.
 
 
 def credit(
@@ -695,11 +696,9 @@ class Comparison(StepResult):
 def compare(
     base: Sequence[Solution],
     rerun: Sequence[Solution],
-    *,
     domain: str,
     number: int,
-    settings: Settings,
-    removes_only: bool,
+    threshold: float,
 ) -> Comparison:
     """Compare a rerun with the base run, pair by pair, and decide."""
     again = {record.problem: record for record in rerun}
@@ -716,27 +715,8 @@ def compare(
         elif before.correct and not after.correct:
             lost.append(before.name)
     lift = (len(gained) - len(lost)) / n if n else 0.0
-    found = f"lift {plain_points(lift)} points on {n} solves"
-    if not n:
-        accepted = False
-        reason = "no problem could be compared"
-    elif settings.evidence == "threshold":
-        accepted = lift >= settings.threshold
-        least = plain_points(settings.threshold)
-        enough = "at least" if accepted else "below"
-        reason = f"{found}, {enough} the threshold of {least}"
-    elif removes_only:
-        # A candidate that only removes cards claims nothing.
-        accepted = lift >= 0
-        reason = f"{found}; a removal must not lose"
-    else:
-        better = gain_probability(len(gained), len(lost))
-        accepted = better >= settings.keep_above
-        enough = "at least" if accepted else "below"
-        least = f"{settings.keep_above:g}"
-        reason = (
-            f"{found}, better with probability {better:.2f}, {enough} {least}"
-        )
+    accepted = n > 0 and lift >= threshold
+    enough = "at least" if accepted else "below"
     return Comparison(
         domain=domain,
         number=number,
@@ -745,15 +725,6 @@ def compare(
         gained=tuple(gained),
         lost=tuple(lost),
         accepted=accepted,
-        reason=reason,
+        reason=f"lift {plain_points(lift)} points on {counted(n, 'solve')}, "
+        f"{enough} the threshold of {plain_points(threshold)}",
     )
-
-
-def gain_probability(won: int, lost: int) -> float:
-    """Return the probability that a change gains more problems than it loses.
-
-    It begins from two problems of each kind.
-    """
-    total = won + lost + 3
-    ways = sum(math.comb(total, k) for k in range(won + 2))
-    return ways / (1 << total)

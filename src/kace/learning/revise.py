@@ -312,12 +312,6 @@ class Revisions(StepResult):
     gaps: tuple[str, ...] = ()  # what no card could be edited to cover
     refused: tuple[CardRefusal, ...] = ()  # their cards stay as they were
 
-    @property
-    def removes_only(self) -> bool:
-        """Whether they only claim that some cards do no good."""
-        allowed = (Action.KEEP, Action.DEPRECATE)
-        return all(each.action in allowed for each in self.revisions)
-
 
 class DomainCards(NamedTuple):
     """The cards of a domain under one curator, with everything known about them."""

@@ -74,7 +74,6 @@ SEEDS_PER_EPOCH = 100
 EVERY_CARD = 1_000  # forced on a problem, to be measured
 ADD = 0
 BASE = 1
-UNSEEN = 99
 """The seed of a run within its epoch. The base run is independent of the run that cards
 were proposed from."""
 HELD = ("v", "config", "settings", "start", "prompts", "train")
@@ -124,13 +123,13 @@ class Settings(StepResult):
     refine: Annotated[int, Field(ge=0, le=2)] = 0
     """Tries of a domain's revision in an epoch. 0 measures cards and rewrites none."""
     evidence: Literal["posterior", "threshold"] = "posterior"
-    """What decides about cards and revisions: the probability that they help, given all
-    cards of the tree; or, as in the paper, a least lift, which retires no card."""
+    """What decides about cards: the probability that they help, given all cards of the
+    tree; or, as in the paper, the sign of their lift, which retires no card."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """By threshold, the least accuracy that a revision must gain."""
+    """The least accuracy that a revision must gain."""
     keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
-    """By posterior, the least probability to help at which a card is validated or a
-    revision kept. At one less this, or below, a card is retired."""
+    """By posterior, the least probability to help at which a card is validated. At one
+    less this, or below, it is retired."""
     impact: Literal["dropout", "leave_one_out"] = "dropout"
     """How cards are measured: hidden at random, or each left out once."""
     impact_runs: Annotated[int, Field(ge=1, le=50)] = 4
