@@ -113,19 +113,6 @@ def test_every_part_leads_to_its_own_page(tree: Path):
     assert "/learner/oak/proposals" in page.links and "/tree/oak" in page.links
 
 
-def test_a_run_under_way_is_shown_with_what_is_done_of_it(tree: Path):
-    cut(tree, before_hard_cards)
-    traces = tree / "learn" / "epoch-2-add-HS-run" / "traces.jsonl"
-    lines = traces.read_text().splitlines(keepends=True)
-    traces.write_text("".join(lines[:10]) + lines[10][:30])
-    for folder in (tree / "learn").glob("epoch-2-refine*"):
-        shutil.rmtree(folder)
-    page = served(tree)
-    assert "Under way: epoch 2 add HS run, 10 problems done." in text_of(page)
-    assert '<progress value="10" max="16"' in page.body
-    assert page.refresh is not None, "it may go on"
-
-
 def test_a_learner_that_holds_the_lock_is_at_work_and_looking_takes_no_lock(tree: Path):
     cut(tree, before_hard_cards)
     for path in (tree / "learn").rglob("*"):
@@ -289,17 +276,6 @@ def test_filters_narrow_the_list_and_stay_chosen(tmp_path: Path, query: dict[str
     assert Audit(page.body).strange == []
     if query.get("fate") == "refused":
         assert 'class="chip" aria-current="true">refused 2' in page.body
-
-
-def test_the_same_id_proposed_twice_is_admitted_once(tmp_path: Path):
-    card = a_card("EXACT_IS_IN_TREE")
-    TreeStore.create(tmp_path / "oak", DOMAINS, (card,))
-    again = card.model_copy(update={"payload": f"{card.payload}\nOnce more."}).model_dump(mode="json")
-    value = {"cards": [card.model_dump(mode="json"), again], "refused": []}
-    ruled = {"admitted": [card.model_dump(mode="json")], "refused": [refused(card.card_id, "code", "repeated_id")]}
-    propose, admit = (StepName("add", what, 1, "MS algebra") for what in ("propose", "admit"))
-    tree = a_notebook(tmp_path / "oak", (propose, value), (admit, ruled))
-    assert [proposal.fate for proposal in report_of(tree).proposals] == ["kept", "refused"]
 
 
 @pytest.mark.parametrize("text", CORPUS)

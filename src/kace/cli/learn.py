@@ -575,20 +575,13 @@ def _head(report: LearningReport) -> Iterator[str]:
 
 
 def _runs(report: LearningReport) -> Iterator[str]:
-    """Yield the runs on the training problems, and the lift on problems of other cards."""
+    """Yield the runs on the training problems."""
     for score in report.scores:
         low, high = score.interval
-        share = "-" if score.accuracy is None else f"{score.accuracy:.1%}"
         name = f"epoch {score.step.epoch}  {plain(score.title, 28):28}"
-        right = f"{score.correct} of {score.problems}"
+        right = f"{score.totals.correct} of {score.totals.problems}"
+        share = f"{score.accuracy:.1%}"
         yield f"  {name} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
-    lift = report.carried_others
-    if lift:
-        effect = f"{plain_points(lift.effect)} [{plain_points(lift.low)}, {plain_points(lift.high)}]"
-        yield (
-            f"  showing a card changes attempts at other problems by {effect} points, "
-            f"over {counted(lift.problems, 'problem')}"
-        )
 
 
 def _cards(report: LearningReport) -> Iterator[str]:
@@ -614,7 +607,8 @@ def _card_text(card: CardReport) -> str:
 
 
 def _costs(report: LearningReport) -> Iterator[str]:
-    for cost in (*report.costs, *report.teacher_steps, *report.cost_parts):
+    bill = report.bill
+    for cost in (*bill.roles, *bill.steps, *bill.parts):
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
         calls = f"{cost.calls:,} calls"
         if cost.repairs:
@@ -622,10 +616,10 @@ def _costs(report: LearningReport) -> Iterator[str]:
         read = f"{cost.input:,} tokens in"
         if cost.cached or cost.written:
             read += f" ({cost.cached:,} cached, {cost.written:,} written)"
-        indent = "" if cost in report.costs else "  "
+        indent = "" if cost in bill.roles else "  "
         yield f"{indent}{plain(cost.role, 30):12} {calls}, {read}, {cost.output:,} out, {usd}"
-    if report.usd is not None:
-        yield f"together     {report.usd:,.2f} USD"
+    if bill.roles and bill.usd is not None:
+        yield f"together     {bill.usd:,.2f} USD"
 
 
 def calibration_lines(found: Calibration) -> Iterator[str]:

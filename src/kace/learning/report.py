@@ -20,25 +20,17 @@ from kace.cards.card import Card, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.errors import DataError, one_line
+from kace.errors import DataError
 from kace.files import inside
-from kace.ladder.record import Solution
 from kace.ladder.retrieve import estimate
 from kace.learning.admit import Merge, Merges, Rulings
-from kace.learning.measure import (
-    Comparison,
-    Fire,
-    Impact,
-    Lift,
-    lifts_by_source,
-    text_digest,
-)
+from kace.learning.measure import Comparison, Fire, Impact, Lift, text_digest
 from kace.learning.propose import Proposals
-from kace.learning.revise import Demonstrations, Revision, Revisions
+from kace.learning.revise import Demonstrations, Revisions
 from kace.learning.study import (
+    Bill,
     LearnManifest,
     R,
-    RoleBill,
     RunTotals,
     Settings,
     StepLine,
@@ -52,13 +44,11 @@ from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.problems import Problem
 from kace.runs.stats import Interval, wilson
-from kace.runs.table import Table
 from kace.words import counted
 
 TITLES = {
     "run": "before {0.place} cards",
     "base": "with the cards",
-    "rebase": "after retirements",
     "dropout": "cards hidden at random",
     "verify": "rerun {0.number} of {0.place}",
 }
@@ -67,16 +57,17 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """A tiered run on training problems, finished or under way."""
+    """A tiered run on training problems."""
 
     step: StepName
     title: str
-    problems: int
-    correct: int
-    escalated: int
-    paper_calls: int
-    accuracy: float | None  # `None` if nothing was solved
+    totals: RunTotals
     interval: Interval
+
+    @property
+    def accuracy(self) -> float:
+        """Return the share of right solves."""
+        return self.totals.correct / max(1, self.totals.problems)
 
 
 class Fate(StrEnum):
@@ -94,8 +85,7 @@ class Fate(StrEnum):
 class Proposal:
     """A card proposed for a cell, and what became of it."""
 
-    epoch: int
-    place: str
+    step: StepName
     card_id: str  # as the teacher named it; empty if it gave no name
     card: Card | None  # `None` if the block could not be read as one
     fate: Fate
@@ -107,20 +97,9 @@ class Proposal:
 class ReportedRefusal:
     """A `card`, or an `example` or a `revision` of one, that was refused."""
 
-    epoch: int
-    place: str
+    step: StepName
     what: str
     refused: CardRefusal
-
-
-@dataclass(frozen=True, slots=True)
-class Revised:
-    """What the curator would do with a card, and whether a rerun confirmed it."""
-
-    epoch: int
-    domain: str
-    revision: Revision
-    accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +111,6 @@ class CardReport:
     fire: Fire | None
     lift: Lift | None
     outdated: bool  # rewritten or moved after it was measured
-
-
-@dataclass(frozen=True, slots=True)
-class DomainReport:
-    """A domain, its share of the training problems, and its cards."""
-
-    name: str
-    description: str
-    share: float
-    cards: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,28 +143,20 @@ class LearningReport:
     progress: str  # how far an unfinished run came
     funnel: Funnel
     runs: tuple[RunScore, ...]
-    under_way: tuple[RunScore, ...]
-    domains: tuple[DomainReport, ...]
     cards: tuple[CardReport, ...]  # highest lift first, then those not measured
     proposals: tuple[Proposal, ...]
     refused: tuple[ReportedRefusal, ...]
-    revised: tuple[Revised, ...]
     comparisons: tuple[tuple[int, Comparison], ...]  # each with its epoch
     gaps: tuple[tuple[str, str], ...]  # a domain, and what no card covers
-    carried_own: Lift | None  # of all cards, on problems they were written from
-    carried_others: Lift | None
-    costs: tuple[RoleBill, ...]
-    teacher_steps: tuple[RoleBill, ...]  # its costs by kind of step
-    cost_parts: tuple[RoleBill, ...]  # the costs by epoch, phase and role
-    usd: float | None  # `None` if some price is not known
+    bill: Bill
     unread: tuple[str, ...]
 
     @property
     def scores(self) -> tuple[RunScore, ...]:
         """Return every run over all training problems: these may be compared."""
         whole = [run for run in self.runs if run.step.what != "verify"]
-        most = max((run.problems for run in whole), default=0)
-        return tuple(run for run in whole if run.problems == most)
+        most = max((run.totals.problems for run in whole), default=0)
+        return tuple(run for run in whole if run.totals.problems == most)
 
     @property
     def unmeasured(self) -> int:
@@ -205,14 +166,6 @@ class LearningReport:
             if each.card.status is not Status.DEPRECATED and each.lift is None:
                 count += 1
         return count
-
-    @property
-    def rules(self) -> list[tuple[tuple[str, str], int]]:
-        """Return the rules that something was refused for, most frequent first."""
-        rules: Counter[tuple[str, str]] = Counter()
-        for each in self.refused:
-            rules[each.refused.rule, each.refused.by] += 1
-        return rules.most_common()
 
 
 def report_of(tree_folder: Path) -> LearningReport:
@@ -230,31 +183,30 @@ def report_of(tree_folder: Path) -> LearningReport:
     tree = store.load() if planted else EpistemicTree.of((), ())
     runs = []
     for step, totals in steps.of(RunTotals, *TITLES):
-        runs.append(_score(step, totals))
-    under_way = tuple(_under_way(steps))
+        title = TITLES[step.what].format(step)
+        share = wilson(totals.correct, totals.problems)
+        runs.append(RunScore(step, title, totals, share))
     proposals = tuple(_proposals(steps, tree))
     refused = tuple(_refusals(steps, proposals))
     comparisons = []
     for step, found in steps.of(Comparison, "compare"):
         comparisons.append((step.epoch, found))
-    revised = tuple(_revised(steps, comparisons))
     gaps: dict[tuple[str, str], None] = {}
     for step, curated in steps.of(Revisions, "revise"):
         for text in curated.gaps:
             gaps[step.place, text] = None
-    impacts = [impact for _, impact in steps.of(Impact, "impact")]
-    own, others = lifts_by_source(tree, impacts, _problem_names(steps, runs))
     finished = StepName("close", "freeze") in steps.lines
     state = "working" if _is_locked(folder / "lock") else "stopped"
+    progress = ""
+    if not finished:
+        last = list(steps.lines)[-1:]
+        done = f" The last step done: {last[0]}." if last else ""
+        progress = f"Not finished.{done} The same command resumes it."
     funnel = _funnel(proposals, tree)
-    bill = read_bill(folder)
-    costs = bill.roles
-    prices = [cost.usd for cost in costs if cost.usd is not None]
     train = manifest.train.problems
     summary = _summary(funnel, train)
-    unplaced = [lost for _, lost in steps.of(Unplaced, "place")]
     if finished and not funnel.kept:
-        why = _why_empty(funnel, refused, runs, unplaced)
+        why = _why_empty(funnel, refused, runs, steps)
         summary += f" The tree is empty: {why}"
     return LearningReport(
         name=tree_folder.resolve().name,
@@ -265,23 +217,15 @@ def report_of(tree_folder: Path) -> LearningReport:
         settings={name: str(v) for name, v in manifest.settings.items()},
         frozen=store.frozen_hash if planted else None,
         summary=summary,
-        progress="" if finished else _progress(steps, under_way),
+        progress=progress,
         funnel=funnel,
         runs=tuple(runs),
-        under_way=under_way,
-        domains=tuple(_domains(tree)),
         cards=_cards(tree, steps),
         proposals=proposals,
         refused=refused,
-        revised=revised,
         comparisons=tuple(comparisons),
         gaps=tuple(gaps),
-        carried_own=own,
-        carried_others=others,
-        costs=costs,
-        teacher_steps=bill.steps,
-        cost_parts=bill.parts,
-        usd=sum(prices) if costs and len(prices) == len(costs) else None,
+        bill=read_bill(folder),
         unread=tuple(steps.unread),
     )
 
@@ -295,7 +239,6 @@ class _DoneSteps:
     """The steps of a log. One that this version cannot read is named and left out."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.lines: dict[StepName, StepLine] = {}
         for line in read_steps(folder / "steps.jsonl"):
             self.lines[line.step] = line
@@ -312,108 +255,40 @@ class _DoneSteps:
                 self.unread[str(step)] = None
 
 
-def _score(step: StepName, run: RunTotals) -> RunScore:
-    """Return the totals of a run with its accuracy and 95 % Wilson interval."""
-    return RunScore(
-        step=step,
-        title=TITLES.get(step.what, "{0.what}").format(step),
-        problems=run.problems,
-        correct=run.correct,
-        escalated=run.escalated,
-        paper_calls=run.paper_calls,
-        accuracy=run.correct / run.problems if run.problems else None,
-        interval=wilson(run.correct, run.problems),
-    )
-
-
-def _records(folder: Path) -> list[Solution]:
-    """Return the last record of every problem of a run, also while it is under way."""
-    if not (folder / "run.json").exists():
-        return []
-    return list(Table.open(folder, allow_empty=True).solutions())
-
-
-def _under_way(steps: _DoneSteps) -> Iterator[RunScore]:
-    done = {step.folder for step in steps.lines}
-    for path in sorted(steps.folder.glob("*/traces.jsonl")):
-        folder = path.parent
-        if folder.name not in done:
-            step = StepName("", folder.name.replace("-", " "))
-            yield _score(step, RunTotals.of(_records(folder), folder.name))
-
-
-def _problem_names(
-    steps: _DoneSteps, runs: Sequence[RunScore]
-) -> dict[str, str]:
-    """Return the names of the training problems by id, from the first base run."""
-    for run in runs:
-        if run.step.what == "base":
-            # A name from a file leads into our folder only.
-            records = _records(steps.folder / Path(run.step.folder).name)
-            return {record.problem: one_line(record.name) for record in records}
-    return {}
-
-
 def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
-    rulings: dict[tuple[int, str], Rulings] = {}
-    for step, ruling in steps.of(Rulings, "admit"):
-        tiers, _, domain = step.place.partition(" ")
-        for tier in tiers.split("+"):
-            key = (step.epoch, f"{tier} {domain}")
-            before = rulings.get(key, Rulings())
-            rulings[key] = Rulings(
-                admitted=before.admitted + ruling.admitted,
-                refused=before.refused + ruling.refused,
-            )
+    ruled = set()
+    refusals = {}
+    for step, rulings in steps.of(Rulings, "admit"):
+        domain = step.place.partition(" ")[2]
+        ruled.add((step.epoch, domain))
+        for refusal in rulings.refused:
+            refusals[step.epoch, domain, refusal.card_id] = refusal
     merges = {}
     for step, done in steps.of(Merges, "merge"):
-        tiers = step.place.partition(" ")[0]
         for merge in done.merged:
-            for tier in tiers.split("+"):
-                merges[step.epoch, tier, merge.card_id] = merge
-    first: set[tuple[int, str]] = set()  # of proposals with the same id
+            if merge.into != merge.card_id:
+                merges[step.epoch, merge.card_id] = merge
     for step, found in steps.of(Proposals, "propose", "imagine"):
-        place = step.place
-        for refused in found.refused:
-            yield Proposal(
-                step.epoch, place, refused.card_id, None, Fate.REFUSED, refused
-            )
+        domain = step.place.partition(" ")[2]
+        for bad in found.refused:
+            yield Proposal(step, bad.card_id, None, Fate.REFUSED, bad)
         for card in found.cards:
             name = card.card_id
-            ruled = rulings.get((step.epoch, place))
-            into = merges.get((step.epoch, place.split(" ")[0], name))
-            if into and into.into == name and (step.epoch, name) not in first:
-                into = None
-            first.add((step.epoch, name))
-            refusal = _refusal_of(card, ruled) if ruled else None
+            refused = refusals.get((step.epoch, domain, name))
+            into = None
             fate = Fate.ADMITTED  # it enters with its round
-            if into:
-                fate = Fate.MERGED
-            elif ruled is None or not _is_ruled(name, ruled):
+            if (step.epoch, domain) not in ruled:
                 fate = Fate.WAITING
-            elif refusal:
+            elif refused:
                 fate = Fate.REFUSED
+            elif (step.epoch, name) in merges:
+                fate = Fate.MERGED
+                into = merges[step.epoch, name]
             elif name in tree:
                 gone = tree.card(name).status is Status.DEPRECATED
                 fate = Fate.RETIRED if gone else Fate.KEPT
-            merged = into if fate is Fate.MERGED else None
-            yield Proposal(step.epoch, place, name, card, fate, refusal, merged)
-
-
-def _refusal_of(card: Card, ruled: Rulings) -> CardRefusal | None:
-    """Return the refusal of a card; of two cards of one id, one may be admitted."""
-    if card not in ruled.admitted:
-        for each in ruled.refused:
-            if each.card_id == card.card_id:
-                return each
-    return None
-
-
-def _is_ruled(card_id: str, ruled: Rulings) -> bool:
-    names = {card.card_id for card in ruled.admitted}
-    names.update(refused.card_id for refused in ruled.refused)
-    return card_id in names
+            yield Proposal(step, name, card, fate, refused, into)
 
 
 def _refusals(
@@ -422,27 +297,13 @@ def _refusals(
     """Yield the refusals of cards, then of examples and of revisions."""
     for each in proposals:
         if each.refused:
-            yield ReportedRefusal(each.epoch, each.place, "card", each.refused)
+            yield ReportedRefusal(each.step, "card", each.refused)
     for step, shown in steps.of(Demonstrations, "illustrate"):
         for refused in shown.refused:
-            yield ReportedRefusal(step.epoch, step.place, "example", refused)
+            yield ReportedRefusal(step, "example", refused)
     for step, curated in steps.of(Revisions, "revise"):
         for refused in curated.refused:
-            yield ReportedRefusal(step.epoch, step.place, "revision", refused)
-
-
-def _revised(
-    steps: _DoneSteps, comparisons: Sequence[tuple[int, Comparison]]
-) -> Iterator[Revised]:
-    """Yield what the curators would do with each card."""
-    accepted = set()
-    for epoch, found in comparisons:
-        if found.accepted:
-            accepted.add((epoch, found.domain, found.number))
-    for step, curated in steps.of(Revisions, "revise"):
-        done = (step.epoch, step.place, step.number) in accepted
-        for revision in curated.revisions:
-            yield Revised(step.epoch, step.place, revision, done)
+            yield ReportedRefusal(step, "revision", refused)
 
 
 def _cards(tree: EpistemicTree, steps: _DoneSteps) -> tuple[CardReport, ...]:
@@ -463,13 +324,6 @@ def _cards(tree: EpistemicTree, steps: _DoneSteps) -> tuple[CardReport, ...]:
         return -each.lift.effect if each.lift else math.inf, each.card.card_id
 
     return tuple(sorted(found, key=rank))
-
-
-def _domains(tree: EpistemicTree) -> Iterator[DomainReport]:
-    """Yield the domains. A card of two is counted in both."""
-    for domain in tree.domains:
-        cards = sum(domain.name in card.domain_tags for card in tree.shown)
-        yield DomainReport(domain.name, domain.description, domain.share, cards)
 
 
 def _funnel(proposals: Sequence[Proposal], tree: EpistemicTree) -> Funnel:
@@ -520,7 +374,7 @@ def _why_empty(
     found: Funnel,
     refused: Sequence[ReportedRefusal],
     runs: Sequence[RunScore],
-    unplaced: Sequence[Unplaced],
+    steps: _DoneSteps,
 ) -> str:
     """Return why a finished run has no card to show, and what to do."""
     if found.admitted:
@@ -532,25 +386,13 @@ def _why_empty(
         rules = Counter(each.refused.rule for each in refused)
         parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
         return f"every proposal was refused ({', '.join(parts)})."
-    wrong = runs[0].problems - runs[0].correct if runs else 0
-    if not wrong:
+    first = runs[0].totals if runs else None
+    if first is None or first.correct == first.problems:
         return "the solver got all training problems right. Give harder ones."
-    if unplaced:
-        return f"{unplaced[0].summary.removeprefix('warning: ')}."
-    problems = counted(wrong, "problem")
+    for _, unplaced in steps.of(Unplaced, "place"):
+        return f"{unplaced.summary.removeprefix('warning: ')}."
+    problems = counted(first.problems - first.correct, "problem")
     return f"the teacher saw what went wrong ({problems}) and wrote no card."
-
-
-def _progress(steps: _DoneSteps, under_way: Sequence[RunScore]) -> str:
-    """Return how far an unfinished run came."""
-    sentences = ["Not finished."]
-    if steps.lines:
-        sentences.append(f"The last step done: {list(steps.lines)[-1]}.")
-    for score in under_way:
-        done = counted(score.problems, "problem")
-        sentences.append(f"Under way: {score.step}, {done} done.")
-    sentences.append("The same command resumes it.")
-    return " ".join(sentences)
 
 
 # The forecast: what a run is expected to take, before anything is spent.

@@ -23,7 +23,6 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
@@ -862,20 +861,16 @@ class RoleBill(BaseModel):
     output: int = 0
     usd: float | None = None  # `None` if the price is not known
 
-    def plus(self, record: CallRecord, usd: float | None) -> RoleBill:
-        """Return the bill with a call added."""
+    def add(self, record: CallRecord, usd: float | None) -> None:
+        """Add a call."""
+        self.calls += 1
+        self.repairs += record.tier == TEACHER and record.index > 0
+        self.input += record.input
+        self.cached += record.cached
+        self.written += record.written
+        self.output += record.output
         known = usd is not None and self.usd is not None
-        return RoleBill(
-            role=self.role,
-            calls=self.calls + 1,
-            repairs=self.repairs
-            + (record.tier == TEACHER and record.index > 0),
-            input=self.input + record.input,
-            cached=self.cached + record.cached,
-            written=self.written + record.written,
-            output=self.output + record.output,
-            usd=(self.usd or 0.0) + (usd or 0.0) if known else None,
-        )
+        self.usd = (self.usd or 0.0) + (usd or 0.0) if known else None
 
 
 class Bill(BaseModel):
@@ -886,41 +881,37 @@ class Bill(BaseModel):
     parts: tuple[RoleBill, ...] = ()  # every role by epoch and phase
 
     @property
-    def usd(self) -> float:
-        """Return the sum over all roles whose price is known."""
-        return sum(role.usd or 0.0 for role in self.roles)
+    def usd(self) -> float | None:
+        """Return the sum over all roles; `None` if some price is not known."""
+        costs = [role.usd for role in self.roles if role.usd is not None]
+        return sum(costs) if len(costs) == len(self.roles) else None
 
 
 def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     """Return the cost of the finished calls in folders; each call counts once."""
     prices = Ledger(prices=config.prices)
-    used: dict[str, RoleBill] = {}
+    records: dict[str, CallRecord] = {}
+    for folder in folders:
+        for segment in sorted(folder.glob("*.jsonl")):
+            for record in read_calls(segment):
+                records.setdefault(record.key, record)
+    roles: dict[str, RoleBill] = {}
     steps: dict[str, RoleBill] = {}
     parts: dict[str, RoleBill] = {}
-    seen: set[str] = set()
-    records = chain.from_iterable(map(_recorded_calls, folders))
-    for record in records:
-        if record.key in seen:
-            continue
-        seen.add(record.key)
+    for record in records.values():
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
-        usd = None
-        if price:
-            usd = price.cost(record.reply().usage, record.batch)
-        before = used.get(role, RoleBill(role=role, usd=0.0))
-        used[role] = before.plus(record, usd)
-        part = f"{_part_of(record, role)}: {role}"
-        spent = parts.get(part, RoleBill(role=part, usd=0.0))
-        parts[part] = spent.plus(record, usd)
+        usd = price.cost(record.reply().usage, record.batch) if price else None
+        places = [(roles, role), (parts, f"{_part_of(record, role)}: {role}")]
         if role == "teacher":
             # A request is named after its step: "epoch 1 add MS algebra propose 2".
-            name = record.problem.rstrip(" 0123456789").split(" ")[-1]
-            spent = steps.get(name, RoleBill(role=name, usd=0.0))
-            steps[name] = spent.plus(record, usd)
+            step = record.problem.rstrip(" 0123456789").split(" ")[-1]
+            places.append((steps, step))
+        for rows, name in places:
+            rows.setdefault(name, RoleBill(role=name, usd=0.0)).add(record, usd)
     return Bill(
-        roles=tuple(used[role] for role in sorted(used)),
+        roles=tuple(roles[role] for role in sorted(roles)),
         steps=tuple(steps.values()),
         parts=tuple(parts[part] for part in sorted(parts)),
     )
@@ -934,11 +925,6 @@ def _part_of(record: CallRecord, role: str) -> str:
     epoch = record.seed // SEEDS_PER_EPOCH % SEEDS_PER_EPOCH
     phase = "add" if record.seed % SEEDS_PER_EPOCH == ADD else "refine"
     return f"epoch {epoch} {phase}" if epoch else "all epochs"
-
-
-def _recorded_calls(folder: Path) -> Iterator[CallRecord]:
-    for segment in sorted(folder.glob("*.jsonl")):
-        yield from read_calls(segment)
 
 
 def write_bill(folder: Path, config: Config) -> None:
