@@ -255,7 +255,7 @@ def _run(words: Sequence[str], folder: Path, config: Config) -> None:
 
     cap = []
     if config.max_usd is not None:
-        spent = bill_of(folder.rglob("calls"), config).usd
+        spent = bill_of(folder.rglob("calls"), config).usd or 0.0
         cap = ["--max-usd", f"{max(config.max_usd - spent, LEAST_USD):.6f}"]
     note(f"kace: {shlex.join(words)}")
     app.main([*words, *cap], prog_name="kace", standalone_mode=False)
