@@ -108,7 +108,6 @@ class RunSettings(TypedDict, total=False):
     tolerance: float
     logprobs: bool
     vote: Literal["majority", "confidence"]
-    es_exit: Literal["agreed", "confident"]
     confidence_from: str | Path | None
     router: Literal["model", "words", "cards"]
     relevance_threshold: float

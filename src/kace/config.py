@@ -296,10 +296,7 @@ class Config(BaseModel):
     vote: Literal["majority", "confidence"] = Field(
         default="majority", exclude=True
     )
-    es_exit: Literal["agreed", "confident"] = Field(
-        default="agreed", exclude=True
-    )
-    # The training run that calibrates both.
+    # The training run that calibrates it.
     confidence_from: Path | None = Field(default=None, exclude=True)
     sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
 
@@ -309,9 +306,8 @@ class Config(BaseModel):
 
     @property
     def asks_logprobs(self) -> bool:
-        """Whether calls request log-probabilities: to record them, or for a policy."""
-        policies = (self.vote, self.es_exit)
-        return self.logprobs or policies != ("majority", "agreed")
+        """Whether calls request log-probabilities: to record them, or to weigh votes."""
+        return self.logprobs or self.vote == "confidence"
 
     @property
     def secrets(self) -> dict[str, SecretStr]:

@@ -14,7 +14,7 @@ from kace.answers.equal import Judge
 from kace.cli.solve import audit_line, explanation, metrics_lines, votes_of
 from kace.cli.terminal import RunProgress, plain
 from kace.config import load_config
-from kace.ladder.ladder import Kit, Policies
+from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.record import Solution
 from kace.ladder.tiers import LOCKED, Tier
@@ -29,7 +29,7 @@ def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequenc
 
     async def work() -> Solution:
         async with Judge() as judge:
-            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), policies=Policies(tiers=given))
+            kit = Kit(Scripted(script), judge, load_config(env={}).tier_sampling(), tiers=given)
             return await solve_on_ladder(Problem(f"How much is {label}?", expected, label), kit)
 
     return asyncio.run(work())

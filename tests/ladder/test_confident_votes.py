@@ -1,4 +1,4 @@
-"""Votes weighted by confidence and ES exits that need it: what they change, and that the rest stays as it was."""
+"""Votes weighted by confidence: what they change, and that the rest stays as it was."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.policies import (
     ConfidenceCalibration,
-    ConfidencePolicy,
+    ConfidentVote,
     WithLogprobs,
-    best_threshold,
     calibrate_confidence,
-    make_policies,
-    open_policy,
+    open_vote,
 )
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
@@ -39,8 +37,8 @@ from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
 PLACES = {"ES": 0, "MS": 2, "HS": 5, "FLAT": 0}
-AVERAGE = ConfidenceCalibration(problems=1, attempts=2, mean=-1.0, sd=0.5, scale=1.0, es_exits=2, es_threshold=10.0)
-VOTE, ES_EXIT = ConfidencePolicy(AVERAGE, vote=True), ConfidencePolicy(AVERAGE, es_exit=True)
+AVERAGE = ConfidenceCalibration(problems=1, attempts=2, mean=-1.0, sd=0.5)
+VOTE = ConfidentVote(AVERAGE)
 
 
 def sure(z: float | None, tail: float = 12.0) -> Confidence | None:
@@ -66,10 +64,10 @@ def model_of(answers: Sequence[str | None], told: Mapping[int, Confidence | None
 def run(
     answers: Sequence[str | None],
     told: Mapping[int, Confidence | None] | None = None,
-    policy: ConfidencePolicy | None = VOTE,
+    vote: ConfidentVote | None = VOTE,
     system: System | None = None,
 ) -> Solution:
-    kit = Kit(WithLogprobs(model_of(answers, told or {})), JUDGE, SAMPLING, policies=make_policies(policy))
+    kit = Kit(WithLogprobs(model_of(answers, told or {})), JUDGE, SAMPLING, amend=(vote.amend,) if vote else ())
     problem = Problem("What is it?", "1")
     return LOOP.run(system.solve(problem, kit) if system else solve_on_ladder(problem, kit))
 
@@ -79,7 +77,7 @@ def run(
 
 def test_the_surer_of_the_pooled_answers_wins_at_the_same_exit():
     answers = ["1", "2", "3", "3", "1"]
-    counted, weighted = run(answers, policy=None), run(answers, {0: sure(1.0), 2: sure(-1.0)})
+    counted, weighted = run(answers, vote=None), run(answers, {0: sure(1.0), 2: sure(-1.0)})
     assert (counted.answer, counted.correct) == ("3", False)
     assert (weighted.answer, weighted.correct) == ("1", True)
     assert weighted.exit is counted.exit is ExitPath.MS_MAJORITY
@@ -90,7 +88,7 @@ def test_weights_are_exponential_in_the_standardised_mean():
     answers = ["1", "2", "3", "3", "4"]
     assert run(answers, {0: sure(math.log(2) + 0.01)}).answer == "1", "one that counts more than two"
     assert run(answers, {0: sure(math.log(2) - 0.01)}).answer == "3"
-    steeper = ConfidencePolicy(AVERAGE.model_copy(update={"scale": 2.0}), vote=True)
+    steeper = ConfidentVote(AVERAGE.model_copy(update={"scale": 2.0}))
     assert run(answers, {0: sure(math.log(2) / 2 + 0.01)}, steeper).answer == "1"
 
 
@@ -125,25 +123,6 @@ def test_a_fixed_sample_is_weighted_too():
     best = System("best-of-3", attempts=3)
     assert run(["2", "2", "1"], {2: sure(1.0)}, system=best).answer == "1"
     assert run(["2", "2", "1"], {2: sure(1.0)}, None, best).answer == "2"
-
-
-# The ES exit
-
-
-def test_an_agreed_answer_leaves_es_only_where_both_attempts_are_sure():
-    answers = ["2", "2", "1", "1", "2"]
-    assert run(answers, {0: sure(0, tail=10.0), 1: sure(0, tail=15.0)}, ES_EXIT).exit is ExitPath.ES_UNANIMOUS
-    climbed = run(answers, {0: sure(0, tail=9.9), 1: sure(0, tail=15.0)}, ES_EXIT)
-    assert (climbed.exit, climbed.answer, climbed.paper_calls) == (ExitPath.MS_MAJORITY, "1", 5)
-
-
-def test_agreement_alone_decides_where_confidence_is_not_known_and_above_es():
-    unsure = sure(0, tail=1.0)
-    assert run(["1", "1"], {0: None, 1: unsure}, ES_EXIT).exit is ExitPath.ES_UNANIMOUS
-    untold = ConfidencePolicy(AVERAGE.model_copy(update={"es_threshold": None}), es_exit=True)
-    assert run(["1", "1"], {0: unsure, 1: unsure}, untold).exit is ExitPath.ES_UNANIMOUS
-    everywhere = dict.fromkeys(range(10), unsure)
-    assert run(["1", "2", "1", "1", "2"], everywhere, ES_EXIT).exit is ExitPath.MS_MAJORITY
 
 
 # Records
@@ -184,34 +163,6 @@ def test_the_average_is_of_attempts_that_answered():
     assert calibrate_confidence([solved(["1", "1"], {0: None, 1: None}, "p")]) is None
 
 
-def test_the_threshold_separates_right_from_wrong_agreed_answers():
-    tails = {"a": ("1", 20.0), "b": ("1", 18.0), "c": ("2", 12.0), "d": ("1", 11.0), "e": ("2", 5.0)}
-    solutions = [
-        solved([answer, answer], {0: sure(0.1, tail), 1: sure(0, 30.0)}, name) for name, (answer, tail) in tails.items()
-    ]
-    found = calibrate_confidence(solutions)
-    assert found is not None
-    assert (found.es_exits, found.es_threshold) == (5, 18.0)
-
-
-@pytest.mark.parametrize(
-    ("told", "threshold"),
-    [
-        ([], None),
-        ([(3.0, True), (2.0, True)], None),
-        ([(3.0, False), (2.0, False)], None),
-        ([(3.0, False), (2.0, True)], None),  # the surer are wrong: no threshold helps
-        ([(3.0, True), (2.0, False)], 3.0),
-        ([(5.0, True), (4.0, False), (4.0, True), (1.0, False)], 4.0),  # of equals the lowest
-        ([(4.0, True), (4.0, False)], None),
-    ],
-)
-def test_a_threshold_is_set_only_where_it_tells_right_from_wrong(
-    told: list[tuple[float, bool]], threshold: float | None
-):
-    assert best_threshold(told) == threshold
-
-
 # Runs
 
 PROBLEMS = tuple(Problem(f"Number {n}?", "1", label=f"n{n}") for n in range(6))
@@ -243,45 +194,41 @@ def test_a_training_run_calibrates_a_test_run_which_resumes_and_replays(tmp_path
     manifest = json.loads((train / "run.json").read_text())
     assert manifest["config"]["logprobs"] is True and "vote" not in manifest["config"]
 
-    confident = config(vote="confidence", es_exit="confident", confidence_from=train)
+    confident = config(vote="confidence", confidence_from=train)
     model = model_of(ANSWERED, TELLING)
     weighted = solve_in(test, confident, model)
-    assert {(solution.answer, solution.policies) for solution in weighted} == {
-        ("1", ("vote=confidence", "es_exit=confident"))
-    }
+    assert {(solution.answer, solution.policies) for solution in weighted} == {("1", ("vote=confidence",))}
     calls = model.calls
     assert solve_in(test, confident, model) == weighted and model.calls == calls
     named = json.loads((test / "run.json").read_text())["config"]
     calibration = calibrate_confidence(recorded)
     assert calibration is not None
-    assert (named["vote"], named["es_exit"], named["logprobs"]) == ("confidence", "confident", True)
+    assert (named["vote"], named["logprobs"]) == ("confidence", True)
     assert named["confidence"] == calibration.model_dump()
 
     with pytest.raises(UsageError, match="'vote'"):
         solve_in(test, config(logprobs=True), model)
 
 
-def test_a_manifest_without_policies_is_as_it_was(tmp_path: Path):
-    named = manifest_of(config())["config"]
-    assert isinstance(named, dict)
-    assert not {"logprobs", "vote", "es_exit", "confidence", "confidence_from"} & named.keys()
-
-
-def test_every_profile_has_them_off():
+def test_every_profile_counts_votes_and_names_nothing_more():
     for profile in ("default", "paper"):
-        assert open_policy(config(profile=profile)) is None and not config(profile=profile).asks_logprobs
+        plain = config(profile=profile)
+        named = manifest_of(plain)["config"]
+        assert open_vote(plain) is None and not plain.asks_logprobs
+        assert isinstance(named, dict)
+        assert not {"logprobs", "vote", "confidence", "confidence_from"} & named.keys()
 
 
-@pytest.mark.parametrize("policy", [{"vote": "confidence"}, {"es_exit": "confident"}])
-def test_a_policy_without_a_calibration_says_how_to_get_one(policy: dict[str, str], tmp_path: Path):
+def test_without_a_calibration_the_error_says_how_to_get_one(tmp_path: Path):
+    policy = {"vote": "confidence"}
     with pytest.raises(UsageError, match="needs a calibration") as refused:
-        open_policy(config(**policy))
+        open_vote(config(**policy))
     assert "confidence_from=RUN" in str(refused.value.fix)
     solve_in(tmp_path, config(), model_of(ANSWERED, {}))
     with pytest.raises(UsageError, match="no confidence to calibrate by"):
-        open_policy(config(**policy, confidence_from=tmp_path))
+        open_vote(config(**policy, confidence_from=tmp_path))
     with pytest.raises(UsageError, match=r"no traces\.jsonl"):
-        open_policy(config(**policy, confidence_from=tmp_path / "nowhere"))
+        open_vote(config(**policy, confidence_from=tmp_path / "nowhere"))
 
 
 def test_one_problem_is_solved_by_the_same_policies(tmp_path: Path):

@@ -13,7 +13,7 @@ from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
 from kace.config import load_config
 from kace.errors import KaceError
-from kace.ladder.ladder import Kit, Policies
+from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.prompt import Prompts
 from kace.ladder.record import Outcome, Solution
@@ -44,7 +44,7 @@ def run(
     async def climbed(_: Problem) -> Sequence[Tier]:
         return tiers
 
-    kit = Kit(model, JUDGE, SAMPLING, prompts=prompts, policies=Policies(tiers=climbed))  # type: ignore[arg-type]
+    kit = Kit(model, JUDGE, SAMPLING, prompts=prompts, tiers=climbed)  # type: ignore[arg-type]
     return LOOP.run(solve_on_ladder(Problem("What is it?", expected), kit))
 
 

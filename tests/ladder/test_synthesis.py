@@ -23,7 +23,6 @@ from kace.ladder.policies import (
     MAX_FACTS,
     Synthesis,
     gathering_prompt,
-    make_policies,
     read_facts,
 )
 from kace.ladder.prompt import template
@@ -93,7 +92,7 @@ class Teacher(Scripted):
 def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = None, **settings: object) -> Solution:
     synthesis = Synthesis(teacher) if teacher else None  # type: ignore[arg-type]
     source = Retriever(tree, solver, CONFIG.retrieval) if tree else None
-    kit = Kit(solver, JUDGE, SAMPLING, source=source, policies=make_policies(synthesis=synthesis), **settings)  # type: ignore[arg-type]
+    kit = Kit(solver, JUDGE, SAMPLING, source=source, amend=(synthesis.amend,) if synthesis else (), **settings)  # type: ignore[arg-type]
     return LOOP.run(solve_on_ladder(PROBLEM, kit))
 
 

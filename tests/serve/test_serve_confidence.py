@@ -13,8 +13,8 @@ from kace.models.base import Confidence, Request
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 
-CALIBRATION = {"problems": 9, "attempts": 45, "mean": -1.0, "sd": 0.5, "scale": 1.0, "es_exits": 4, "es_threshold": 8.0}
-ANSWERS = {"ES": ("7", "7"), "MS": ("5", "5", "7")}
+CALIBRATION = {"problems": 9, "attempts": 45, "mean": -1.0, "sd": 0.5}
+ANSWERS = {"ES": ("7", "3"), "MS": ("5", "5", "7")}
 
 
 def unsure_of_five(request: Request) -> Confidence:
@@ -23,14 +23,12 @@ def unsure_of_five(request: Request) -> Confidence:
 
 
 @pytest.mark.parametrize("tree", [None, small_tree()])
-def test_unsure_es_answers_climb_and_sure_answers_outweigh_a_majority(
-    tmp_path: Path, tree: EpistemicTree | None, monkeypatch: pytest.MonkeyPatch
-):
+def test_sure_answers_outweigh_a_majority(tmp_path: Path, tree: EpistemicTree | None, monkeypatch: pytest.MonkeyPatch):
     calibration = ConfidenceCalibration(**CALIBRATION)
     monkeypatch.setattr("kace.ladder.policies.calibration_of", lambda folder: calibration)
     model = Watched(lambda asked: f"It is \\boxed{{{ANSWERS[asked.attempt.tier][asked.attempt.index]}}}")
     model.confidence = unsure_of_five
-    policies = {"vote": "confidence", "es_exit": "confident", "confidence_from": tmp_path}
+    policies = {"vote": "confidence", "confidence_from": tmp_path}
     with Running(model, tree=tree, **policies) as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             reply = client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "What is it?"}])

@@ -32,7 +32,6 @@ from kace.ladder.ladder import (
     Tiers,
     locked,
     solve,
-    with_policies,
 )
 from kace.ladder.policies import SkipEs
 from kace.ladder.prompt import Context, neutral, subject_of, template_hashes
@@ -271,8 +270,8 @@ class System:
             tiers = always(flat)
             sampling[TierName.FLAT] = sampling[TierName.MS]
         source = self if self.source else None
-        kit = replace(kit, source=source, sampling=sampling)
-        return await solve(problem, with_policies(kit, tiers=tiers))
+        kit = replace(kit, source=source, sampling=sampling, tiers=tiers)
+        return await solve(problem, kit)
 
     async def retrieve(
         self,

@@ -151,7 +151,7 @@ async def plan_requests(text: str, config: Config) -> list[dict[str, Any]]:
     opening = open_session(config, model=Scripted(refuse), tree=tree)
     async with opening as session:
         kit = session.kit
-        for tier in await kit.policies.tiers(problem):
+        for tier in await kit.tiers(problem):
             found = await retrieve(problem, tier, (), contexts, kit)
             contexts += [found] if found else []
             for planned in plan_attempts(problem, tier, found or NOTHING, kit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kace.answers.equal import Judge, Verdict
@@ -62,6 +62,7 @@ class Observer(Protocol):
 
     def started(self, problem: Problem) -> None:
         """Called when the first tier of a problem begins."""
+        return
 
     def attempted(
         self,
@@ -69,37 +70,24 @@ class Observer(Protocol):
         attempt: Attempt,
     ) -> None:
         """Called when an attempt has ended."""
+        return
 
     def solved(self, solution: Solution) -> None:
         """Called when a problem is solved."""
+        return
 
 
-class Silent:
+class Silent(Observer):
     """Ignores the progress of solves."""
-
-    def started(self, problem: Problem) -> None:
-        """Do nothing."""
-
-    def attempted(
-        self,
-        problem: Problem,
-        attempt: Attempt,
-    ) -> None:
-        """Do nothing."""
-
-    def solved(self, solution: Solution) -> None:
-        """Do nothing."""
 
 
 SILENT = Silent()
 
 
-# Policies: what may differ from the paper's ladder
+# What may differ from the paper's ladder
 
 Tiers = Callable[[Problem], Awaitable[Sequence[Tier]]]
 """Returns the tiers that a problem climbs."""
-Opens = Callable[[Tier, Vote, Sequence[Attempt]], bool]
-"""Whether a tier's gate opens on its vote and attempts."""
 Amend = Callable[["Climb", "Kit"], Awaitable["Climb"]]
 """Returns a finished climb with another answer."""
 
@@ -107,24 +95,6 @@ Amend = Callable[["Climb", "Kit"], Awaitable["Climb"]]
 async def locked(problem: Problem) -> Sequence[Tier]:
     """Return the ladder of the paper, the same for every problem."""
     return LOCKED
-
-
-def gate_opens(
-    tier: Tier,
-    vote: Vote,
-    attempts: Sequence[Attempt],
-) -> bool:
-    """Whether the tier's own gate opens, by counts of votes alone."""
-    return tier.gate.opens(vote)
-
-
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """What differs from the paper's ladder; the defaults are the paper's."""
-
-    tiers: Tiers = locked
-    opens: Opens = gate_opens
-    amend: tuple[Amend, ...] = ()  # applied in order when the climb has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +110,8 @@ class Kit:
     prompts: Prompts = "default"  # whose instructions attempts get
     seed: int = 0
     source: ContextSource | None = None  # without one, tiers read nothing
-    policies: Policies = Policies()
+    tiers: Tiers = locked
+    amend: tuple[Amend, ...] = ()  # applied in order when the climb has ended
     observer: Observer = SILENT
 
 
@@ -162,11 +133,11 @@ class Climb:
 
 
 async def solve(problem: Problem, kit: Kit) -> Solution:
-    """Solve a problem: climb the ladder, apply the policies, and grade the answer."""
+    """Solve a problem: climb the ladder, amend it, and grade the answer."""
     start = time.monotonic()
     kit.observer.started(problem)
     climbed = await climb(problem, kit)
-    for amend in kit.policies.amend:
+    for amend in kit.amend:
         climbed = await amend(climbed, kit)
     seconds = time.monotonic() - start
     solution = await conclude(climbed, seconds, kit)
@@ -179,7 +150,7 @@ async def climb(problem: Problem, kit: Kit) -> Climb:
     attempts: list[Attempt] = []
     contexts: list[Context] = []
     recalls: list[RetrievedContext] = []
-    for tier in await kit.policies.tiers(problem):
+    for tier in await kit.tiers(problem):
         start = len(attempts)
         context = NOTHING
         found = await retrieve(problem, tier, attempts, contexts, kit)
@@ -190,7 +161,7 @@ async def climb(problem: Problem, kit: Kit) -> Climb:
         attempts += await sample(problem, tier, context, kit)
         classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
-        if kit.policies.opens(tier, vote, attempts[start:]):
+        if tier.gate.opens(vote):
             path = tier.exit
             winner = vote.leader
             break
@@ -442,8 +413,3 @@ async def right_positions(
         if await grade(problem, each.answer, kit) is Verdict.SAME:
             right.update(each.positions)
     return frozenset(right)
-
-
-def with_policies(kit: Kit, **changes: object) -> Kit:
-    """Return the kit with some policies changed."""
-    return replace(kit, policies=replace(kit.policies, **changes))  # type: ignore[arg-type]

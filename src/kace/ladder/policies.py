@@ -1,4 +1,4 @@
-"""What may differ from the paper's ladder: skipping ES, hiding cards, confident votes and exits, and synthesis.
+"""What may differ from the paper's ladder: skipping ES, hiding cards, confident votes, and synthesis.
 
 All are off by default.
 """
@@ -9,8 +9,8 @@ import hashlib
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -27,8 +27,6 @@ from kace.ladder.ladder import (
     Climb,
     ContextSource,
     Kit,
-    Policies,
-    gate_opens,
     sample_once,
 )
 from kace.ladder.prompt import (
@@ -44,18 +42,14 @@ from kace.ladder.record import Attempt, Solution, parse_solution
 from kace.ladder.tiers import (
     FROM_MS,
     LOCKED,
-    AnswerClass,
     ExitPath,
-    Standing,
     Tier,
     TierName,
-    Vote,
     heaviest,
 )
 from kace.models.base import (
     AttemptKey,
     ChatModel,
-    Confidence,
     Message,
     ModelError,
     Reply,
@@ -76,19 +70,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
-
-
-def make_policies(
-    confidence: ConfidencePolicy | None = None,
-    synthesis: Synthesis | None = None,
-) -> Policies:
-    """Return the policies of a run; synthesis is the last to amend."""
-    policies = Policies()
-    if confidence:
-        policies = Policies(opens=confidence.opens, amend=(confidence.amend,))
-    if synthesis:
-        policies = replace(policies, amend=(*policies.amend, synthesis.amend))
-    return policies
 
 
 # Skipping ES
@@ -179,7 +160,7 @@ class DropoutSource:
         return found and replace(found, hide=self.dropout.hidden)
 
 
-# Confidence: votes weighted by how sure attempts were, and an ES exit that requires it
+# Confidence: votes weighted by how sure attempts were
 
 MOST = 5.0  # standard deviations, beyond which a weight no longer changes
 
@@ -205,7 +186,7 @@ def _warn_unsure(model: str) -> None:
 
 
 class ConfidenceCalibration(BaseModel):
-    """The confidence of an average attempt, and the confidence that an ES exit requires. Manifests name it."""
+    """The confidence of an average attempt. Manifests name it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -214,68 +195,23 @@ class ConfidenceCalibration(BaseModel):
     mean: float  # of their mean log-probabilities
     sd: float
     scale: float = 1.0
-    es_exits: int  # agreed ES answers that are known to be right or wrong
-    # Of the less sure attempt's tail confidence; `None` if none separates right from wrong.
-    es_threshold: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidencePolicy:
-    """Decides by confidence: confidence weights pick the winner, exit gates still count votes."""
+class ConfidentVote:
+    """Picks the winner by confidence; exit gates still count votes."""
 
     calibration: ConfidenceCalibration
-    vote: bool = False
-    es_exit: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The policies, as settings name them."""
-        names = []
-        if self.vote:
-            names.append("vote=confidence")
-        if self.es_exit:
-            names.append("es_exit=confident")
-        return tuple(names)
-
-    def opens(
-        self,
-        tier: Tier,
-        vote: Vote,
-        attempts: Sequence[Attempt],
-    ) -> bool:
-        """Whether the gate opens: at ES, only if the less sure attempt is sure enough, where that is known."""
-        if not gate_opens(tier, vote, attempts):
-            return False
-        least = self.calibration.es_threshold
-        if not self.es_exit or tier.name is not TierName.ES or least is None:
-            return True
-        found = least_sure(attempts)
-        return found is None or found.tail >= least
 
     async def amend(
         self,
         climbed: Climb,
         kit: Kit,
     ) -> Climb:
-        """Return the climb with the winner by weight."""
-        winner = self.winner(
-            climbed.vote, climbed.classes, climbed.attempts, climbed.winner
-        )
-        return replace(climbed, winner=winner, policies=self.names)
-
-    def winner(
-        self,
-        vote: Vote,
-        classes: Sequence[AnswerClass],
-        attempts: Sequence[Attempt],
-        counted: Standing | None,
-    ) -> Standing | None:
-        """Return the class of the greatest weight over all attempts; without `vote`, what the counts chose."""
-        if not self.vote:
-            return counted
-        return heaviest(
-            vote, classes, [self.weight(attempt) for attempt in attempts]
-        )
+        """Return the climb with the class of the greatest weight over all attempts."""
+        weights = [self.weight(attempt) for attempt in climbed.attempts]
+        winner = heaviest(climbed.vote, climbed.classes, weights)
+        return replace(climbed, winner=winner, policies=("vote=confidence",))
 
     def weight(self, attempt: Attempt) -> float:
         """Return the weight of an attempt's vote: exp(scale z), or 1 without confidence.
@@ -289,86 +225,35 @@ class ConfidencePolicy:
         return math.exp(found.scale * max(-MOST, min(MOST, z)))
 
 
-def least_sure(attempts: Sequence[Attempt]) -> Confidence | None:
-    """Return the lowest of each figure over the attempts; `None` if one has no confidence."""
-    least: Confidence | None = None
-    for attempt in attempts:
-        found = attempt.confidence
-        if found is None:
-            return None
-        if least is not None:
-            found = Confidence(*map(min, astuple(least), astuple(found)))
-        least = found
-    return least
-
-
 def calibrate_confidence(
-    solutions: Iterable[Solution],
+    solutions: Collection[Solution],
 ) -> ConfidenceCalibration | None:
     """Calibrate on solves of training problems; `None` if fewer than two attempts differ in confidence."""
-    problems = set()
     logprobs = []
-    exits = []
     for solution in solutions:
-        problems.add(solution.problem)
         for attempt in solution.attempts:
             if attempt.answer is not None and attempt.confidence:
                 logprobs.append(attempt.confidence.logprob)
-        es = [a for a in solution.attempts if a.tier is TierName.ES]
-        found = least_sure(es)
-        positions = set(range(len(es)))
-        agreed = any(positions <= set(c.positions) for c in solution.classes)
-        if es and agreed and found and es[0].correct is not None:
-            exits.append((found.tail, es[0].correct))
     if len(set(logprobs)) < 2:
         return None
     return ConfidenceCalibration(
-        problems=len(problems),
+        problems=len({solution.problem for solution in solutions}),
         attempts=len(logprobs),
         mean=fmean(logprobs),
         sd=pstdev(logprobs),
-        es_exits=len(exits),
-        es_threshold=best_threshold(exits),
     )
 
 
-def best_threshold(exits: Sequence[tuple[float, bool]]) -> float | None:
-    """Return the threshold that best keeps what is right and drops what is wrong: Youden's J, the lowest of equals.
-
-    `None` if none does better than keeping everything.
-    """
-    rights = sum(right for _, right in exits)
-    wrongs = len(exits) - rights
-    gains: dict[float, int] = {}
-    for value, right in exits:
-        gain = wrongs if right else -rights
-        gains[value] = gains.get(value, 0) + gain
-    best = None
-    most = 1
-    kept = 0
-    for value in sorted(gains, reverse=True):
-        kept += gains[value]
-        if kept >= most:
-            best = value
-            most = kept
-    return best
-
-
-def open_policy(config: Config) -> ConfidencePolicy | None:
-    """Return the configured policy; `None` if none is configured."""
-    vote = config.vote == "confidence"
-    es_exit = config.es_exit == "confident"
-    if not vote and not es_exit:
+def open_vote(config: Config) -> ConfidentVote | None:
+    """Return the configured weighting of votes; `None` if votes are counted."""
+    if config.vote == "majority":
         return None
     if config.confidence_from is None:
-        setting = "vote=confidence" if vote else "es_exit=confident"
         raise UsageError(
-            f"{setting} needs a calibration",
+            "vote=confidence needs a calibration",
             fix="name a training run made with --set logprobs=true: --set confidence_from=RUN",
         )
-    return ConfidencePolicy(
-        calibration_of(config.confidence_from), vote, es_exit
-    )
+    return ConfidentVote(calibration_of(config.confidence_from))
 
 
 @cache
@@ -383,7 +268,8 @@ def calibration_of(folder: Path) -> ConfidenceCalibration:
         solution = parse_solution(line, f"{trace}:{number}")
         if isinstance(solution, Solution):
             solutions[solution.problem, solution.seed] = solution
-    found = calibrate_confidence(solutions[key] for key in sorted(solutions))
+    # In one order, so that the sums do not depend on which solve came first.
+    found = calibrate_confidence([solutions[key] for key in sorted(solutions)])
     if found is None:
         raise UsageError(
             f"{folder}: no confidence to calibrate by",

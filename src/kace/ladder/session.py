@@ -11,13 +11,12 @@ from kace.answers.equal import Judge
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import UsageError
-from kace.ladder.ladder import SILENT, Kit, Observer, with_policies
+from kace.ladder.ladder import SILENT, Kit, Observer
 from kace.ladder.policies import (
     SkipEs,
     Synthesis,
     WithLogprobs,
-    make_policies,
-    open_policy,
+    open_vote,
 )
 from kace.ladder.prompt import subject_of
 from kace.ladder.retrieve import Retriever
@@ -67,9 +66,7 @@ class Session:
             seed=config.seed,
             subject=subject_of(config),
         )
-        return with_policies(
-            replace(self.kit, source=source), tiers=SkipEs(source)
-        )
+        return replace(self.kit, source=source, tiers=SkipEs(source))
 
     def billed(
         self,
@@ -86,15 +83,11 @@ class Session:
             kit.source, Retriever
         ):  # requests share what it has indexed
             source = kit.source.routed_by(also("classifier", self.model), seed)
-            kit = with_policies(
-                replace(kit, source=source), tiers=SkipEs(source)
-            )
+            kit = replace(kit, source=source, tiers=SkipEs(source))
         if self.teacher is not None:
             teacher = also("synthesis", self.teacher)
             own = Synthesis(teacher, self.config.teacher_max_tokens)
-            kit = with_policies(
-                kit, amend=(*kit.policies.amend[:-1], own.amend)
-            )
+            kit = replace(kit, amend=(*kit.amend[:-1], own.amend))
         return kit
 
 
@@ -116,6 +109,7 @@ async def open_session(
     async with AsyncExitStack() as stack:
         opened = model or _open(config, stack, calls, ledger)
         ledger.require_price(opened.name)
+        vote = open_vote(config)
         synthesis = None
         teacher = None
         if config.synthesis:
@@ -132,7 +126,7 @@ async def open_session(
             subject=subject_of(config),
             prompts=config.retrieval.prompts,
             seed=config.seed,
-            policies=make_policies(open_policy(config), synthesis),
+            amend=tuple(policy.amend for policy in (vote, synthesis) if policy),
             observer=observer or SILENT,
         )
         session = Session(config, kit, ledger, opened, calls, teacher)

@@ -18,7 +18,7 @@ from kace.answers.kinds import MATHEMATICS
 from kace.config import Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
 from kace.files import read_plain, readable, write_atomic
-from kace.ladder.policies import open_policy
+from kace.ladder.policies import open_vote
 from kace.ladder.prompt import subject_of, template_hashes
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ HELD = ("v", "config", "prompts", "tree", "system", "data", "shard")
 """The parts that must stay the same when a run is opened again. Seeds may be added."""
 PACE = frozenset({"timeout", "max_connections"})
 """Settings of how fast a run goes, which may change."""
-NAMED = ("subject", "answers", "tolerance", "vote", "es_exit")
+NAMED = ("subject", "answers", "tolerance", "vote")
 """Settings that the manifest names only if they are not the default."""
 SHOWN = 9  # differing settings that an error names
 _RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
@@ -98,9 +98,9 @@ def manifest_of(
             settings[name] = value
     if config.asks_logprobs:
         settings["logprobs"] = True
-    policy = open_policy(config)
-    if policy:
-        settings["confidence"] = policy.calibration.model_dump()
+    vote = open_vote(config)
+    if vote:
+        settings["confidence"] = vote.calibration.model_dump()
     sampling = config.tier_sampling()
     settings["sampling"] = {
         tier: asdict(draw) for tier, draw in sampling.items()
