@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import strategies as st
 
 from kace.cards.card import BODY_CAPS, PREFIXES, UNIVERSAL, Card, Difficulty, Provenance, Status, stray_character
@@ -111,3 +113,8 @@ def trees(max_cards: int = 4) -> st.SearchStrategy[EpistemicTree]:
     """Any tree of the two domains above."""
     unique = st.lists(cards(), max_size=max_cards, unique_by=lambda card: card.card_id)
     return unique.map(lambda found: EpistemicTree.of((ALGEBRA, GEOMETRY), found))
+
+
+def named(domains: str) -> str:
+    """A classifier's reply that names one domain, or two."""
+    return json.dumps(dict(zip(("domain", "second"), domains.split(", "), strict=False)))

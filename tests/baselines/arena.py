@@ -17,6 +17,7 @@ from kace.ladder.record import Solution
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
+from tests.card_samples import named
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
 READING = {"router": "model", "placement": "instructions", "relevance_threshold": 0.15}
@@ -98,10 +99,13 @@ class Solver(Scripted):
             tier = request.attempt.tier
             self.texts[tier].append(text)
             self.shown[tier] |= {name for name in TREE.cards if f"[{name}]" in text}
-            reply = domain if tier.startswith("DOMAIN") else next(picked) if tier == "ROUTE" else next(said)
+            placed = tier.startswith("DOMAIN")
+            reply = domain if placed else next(picked) if tier == "ROUTE" else next(said)
             if isinstance(reply, ModelError):
                 raise reply
-            if tier.startswith("DOMAIN") or tier == "ROUTE":
+            if placed and isinstance(reply, str) and not reply.startswith("{"):
+                return named(reply)
+            if placed or tier == "ROUTE":
                 return str(reply)
             return "I cannot tell." if reply is None else f"So \\boxed{{{reply}}}"
 

@@ -60,7 +60,7 @@ class ChatWorld:
         system, asked = messages[0].content, messages[-1].content
         if "\nDomains:\n" in system:
             name = next(domain for domain in DOMAINS if f"In {domain}," in asked)
-            return json.dumps({"domain": name}) if "JSON" in system else name
+            return json.dumps({"domain": name})
         if "Reply with the ids of the cards" in system:
             rule = re.search(r"what is the (\w+) of", asked)[1].upper()
             return next((name for name in re.findall(r"^(\w+):", system, re.MULTILINE) if rule in name), "none")

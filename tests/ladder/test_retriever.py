@@ -25,6 +25,7 @@ from kace.ladder.tiers import TierName
 from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, load_bundled
+from tests.card_samples import named
 from tests.one_loop import JUDGE, LOOP
 from tests.recorded import published_tree
 
@@ -75,7 +76,7 @@ class Asked(Scripted):
         def script(request: Request) -> str:
             if request.attempt.tier not in self.shown:
                 self.classified += 1
-                return domain
+                return named(domain)
             text = "".join(message.content for message in request.messages)
             self.shown[request.attempt.tier] |= {c for c in TREE.cards if c in text}
             answer = next(order)
@@ -139,7 +140,7 @@ class SecondThoughts(Asked):
     def __init__(self, second: str) -> None:
         super().__init__(DISTINCT)
         first = self.script
-        self.script = lambda request: second if request.attempt.tier == "DOMAIN2" else first(request)
+        self.script = lambda request: named(second) if request.attempt.tier == "DOMAIN2" else first(request)
 
     async def complete(self, request: Request) -> Reply:
         reply = await super().complete(request)
@@ -174,7 +175,7 @@ def test_an_unknown_domain_reads_universal_cards_only():
 
 
 def test_two_domains_read_both_branches():
-    model = Asked(DISTINCT, domain="mixed: counting, geometry")
+    model = Asked(DISTINCT, domain="counting, geometry")
     solve(model)
     assert {"EXACT_MEDCOUNT_CARD", "EXACT_MEDGEO_CARD"} <= model.shown["MS"]
 

@@ -19,13 +19,14 @@ from kace.ladder.retrieve import (
     Classifier,
     choices_of,
     classifier_prompt,
-    read_names,
+    read_domains,
     route_by_words,
 )
 from kace.models.base import AttemptKey, Failure, ModelError, Request, Role, Sampling, Usage, chat
 from kace.models.local import build_grammar
 from kace.models.scripted import Scripted
 from kace.problems import Problem, load_bundled
+from tests.card_samples import named
 
 NAMES = ("algebra", "geometry", "number_theory")
 REGISTRY = (
@@ -62,62 +63,65 @@ def placed(model: Scripted, attempts: Sequence[str] = (), registry: Sequence[Dom
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("geometry", ("geometry",)),
-        ("  Geometry.\n", ("geometry",)),
-        ("`number_theory`", ("number_theory",)),
-        ('"algebra".', ("algebra",)),
-        ("'algebra.'", ("algebra",)),
-        ("mixed: algebra, geometry", ("algebra", "geometry")),
-        ("Mixed: `geometry`, `algebra`.", ("algebra", "geometry")),
-        ("mixed:geometry,algebra", ("algebra", "geometry")),
+        ('{"domain": "algebra"}', ("algebra",)),
+        ('{"domain": "geometry", "second": null}', ("geometry",)),
+        ('{"domain": "geometry", "second": ""}', ("geometry",)),
+        ('{"domain": "geometry", "second": "algebra"}', ("algebra", "geometry")),
+        ('{"domain": "algebra", "second": "algebra"}', ("algebra",)),
+        ('{"primary": "geometry"}', ("geometry",)),
+        ('{"primary": "geometry", "second": "algebra"}', ("algebra", "geometry")),
+        ('```json\n{"domain": " Geometry "}\n```', ("geometry",)),
+        ('It is about angles, so:\n{"domain": "geometry", "why": "angles"}\nThat is all.', ("geometry",)),
+        ('Not of the form {"domain": "NAME"}, but {"domain": "algebra"}.', ("algebra",)),
     ],
 )
-def test_a_name_or_a_pair_is_read_whatever_it_is_wrapped_in(reply: str, expected: tuple[str, ...]):
-    assert read_names(reply, NAMES) == expected
+def test_the_object_is_read_whatever_stands_around_it(reply: str, expected: tuple[str, ...]):
+    assert read_domains(reply, NAMES) == expected
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        "",
-        ".",
-        "topology",
-        "number theory",
-        "The domain is geometry",
-        "geometry, algebra",
-        "geometry\nalgebra",
-        "**geometry**",
-        "geometry..",
-        ".geometry",
-        "mixed",
-        "mixed:",
-        "mixed: geometry",
-        "mixed: geometry, geometry",
-        "mixed: geometry, topology",
-        "mixed: algebra, geometry, number_theory",
-        "mixed: algebra, algebra, geometry",
-        "mixed: geometry and algebra",
-        "geometry mixed: algebra, geometry",
-        "x" * 1_000_000,
+        *(
+            "",
+            "algebra",
+            "mixed: algebra, geometry",
+            "{'domain': 'algebra'}",
+            '{"domain": algebra}',
+            '{"domain": "algebra"',
+        ),
+        *(
+            '{"domain": "topology"}',
+            '{"domain": "algebra", "second": "topology"}',
+            '{"domain": 1}',
+            '{"name": "algebra"}',
+        ),
+        *(
+            '{"domain": ["algebra"]}',
+            '{"second": "algebra"}',
+            '["algebra"]',
+            '{"domain": "algebra"} {"domain": "geometry"}',
+        ),
+        *("{" * 100_000, '{"domain": ' + "[" * 100_000 + "}", '{"domain": null}', "{}"),
     ],
 )
-def test_anything_else_names_no_domain(reply: str):
-    assert read_names(reply, NAMES) == ()
+def test_any_other_reply_names_no_domain(reply: str):
+    assert read_domains(reply, NAMES) == ()
 
 
 def test_every_choice_reads_as_itself_and_pairs_come_in_one_order():
     choices = choices_of(NAMES)
     assert len(choices) == 3 + 3
-    assert choices[-1] == "mixed: geometry, number_theory"
-    assert len({read_names(choice, NAMES) for choice in choices} - {()}) == len(choices)
+    assert choices[-1] == '{"domain": "geometry", "second": "number_theory"}'
+    assert [read_domains(choice, NAMES) for choice in choices[:4]] == [*((name,) for name in NAMES), NAMES[:2]]
 
 
 # Asking
 
 
 def test_one_good_reply_is_one_call_at_temperature_zero():
-    model = Recorded("geometry")
-    assert placed(model) == Context(domains=("geometry",), calls=1, usage=Usage(model_words(model), 0, 1))
+    model = Recorded(named("geometry"))
+    assert placed(model) == Context(domains=("geometry",), calls=1, usage=Usage(model_words(model), 0, 2))
     (request,) = model.requests
     assert (request.sampling.temperature, request.sampling.max_tokens) == (0.0, 512)
     assert (request.attempt.problem, request.attempt.seed) == (PROBLEM.id, 7)
@@ -129,22 +133,17 @@ def model_words(model: Recorded) -> int:
     return sum(len(message.content.split()) for request in model.requests for message in request.messages)
 
 
-def test_an_unknown_name_is_asked_for_once_more_with_the_reason():
-    model = Recorded("I think <problem> topology", "algebra")
+@pytest.mark.parametrize("first", ["I think <problem> topology", '{"domain": "topology"}', "{'domain': 'algebra'}"])
+def test_a_reply_without_its_form_is_asked_for_once_more_with_the_reason(first: str):
+    model = Recorded(first, named("algebra"))
     placement = placed(model)
     assert (placement.domains, placement.calls) == (("algebra",), 2)
-    first, second = model.requests
-    assert second.attempt.index == 1 and second.attempt.tier == "DOMAIN"
-    assert second.messages[:-1] == first.messages[:-1]
-    added = second.messages[-1].content.removeprefix(first.messages[-1].content)
-    assert "it was not a name of the list" in added
-    assert "topology" not in added, "a reply is never quoted back as an instruction"
-
-
-def test_a_pair_of_equal_names_is_told_what_mixed_needs():
-    model = Recorded("mixed: algebra, algebra", "mixed: algebra, geometry")
-    assert placed(model).domains == ("algebra", "geometry")
-    assert "two different names" in model.requests[1].messages[-1].content
+    asked, again = model.requests
+    assert again.attempt.index == 1 and again.attempt.tier == "DOMAIN"
+    assert again.messages[:-1] == asked.messages[:-1]
+    added = again.messages[-1].content.removeprefix(asked.messages[-1].content)
+    assert "no JSON object, in double quotes," in added
+    assert first not in added, "a reply is never quoted back as an instruction"
 
 
 def test_two_unusable_replies_leave_the_domain_unknown():
@@ -171,13 +170,13 @@ def test_a_registry_with_nothing_to_choose_costs_no_call():
 
 
 def test_the_refinement_is_its_own_attempt_and_sees_the_attempts():
-    model = Recorded("geometry")
+    model = Recorded(named("geometry"))
     placed(model, attempts=("I drew a circle.", "I counted."))
     (request,) = model.requests
     assert request.attempt.tier == "DOMAIN2"
     asked = request.messages[-1].content
     assert asked.index("What is 2+2?") < asked.index("I drew a circle.") < asked.index("I counted.")
-    assert placed(Recorded("geometry")).domains == ("geometry",)
+    assert placed(Recorded(named("geometry"))).domains == ("geometry",)
 
 
 # The prompt
@@ -192,11 +191,11 @@ def test_the_prompt_is_registry_then_examples_then_problem():
     )
     assert [(message.role.value, message.content) for message in examples] == [
         ("user", "<problem>\nsolve for x\n</problem>"),
-        ("assistant", "algebra"),
+        ("assistant", named("algebra")),
         ("user", "<problem>\na remainder\n</problem>"),
-        ("assistant", "number_theory"),
+        ("assistant", named("number_theory")),
         ("user", "<problem>\na digit sum\n</problem>"),
-        ("assistant", "number_theory"),
+        ("assistant", named("number_theory")),
     ]
     assert (last.role, last.content) == (Role.USER, "<problem>\nHow many?\n</problem>")
 
@@ -207,11 +206,11 @@ def test_a_larger_registry_shows_fewer_signals_of_each_domain():
         for letter in "abcdefg"
     ]
     shown = [message.content for message in classifier_prompt("a", registry) if message.role is Role.ASSISTANT]
-    assert {name: shown.count(name) for name in set(shown)} == {domain.name: 4 for domain in registry}
+    assert {name: shown.count(name) for name in set(shown)} == {named(domain.name): 4 for domain in registry}
 
 
 def test_the_order_a_registry_is_given_in_changes_nothing():
-    one, other = Recorded("algebra"), Recorded("algebra")
+    one, other = Recorded(named("algebra")), Recorded(named("algebra"))
     placed(one)
     placed(other, registry=REGISTRY[::-1])
     assert one.requests == other.requests
@@ -324,14 +323,6 @@ def test_nothing_to_choose_is_no_grammar():
     for choices in ((), ("a", "")):
         with pytest.raises(ValueError, match="at least one text"):
             build_grammar(choices)
-
-
-def test_a_model_that_cannot_be_held_is_still_read_strictly():
-    async def chatty() -> Context:
-        model = Scripted(lambda request: f"Sure! {request.choices[0]}")
-        return await Classifier(REGISTRY, model, 0)(PROBLEM)
-
-    assert asyncio.run(chatty()).domains == ()
 
 
 def test_words_alone_name_the_domain_that_shares_most_with_the_problem():

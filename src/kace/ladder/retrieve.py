@@ -3,7 +3,7 @@
 A router names the domains of a problem, a selector picks cards of the tier's block, and the budget bounds them. One
 router is the coarse classifier, a model call. Its prompt begins with what all problems share (instructions, registry,
 examples) and ends with the problem, so that prefix caches hit. The examples are the registry's own signals: given only
-descriptions, a 0.5B model calls every problem mixed. The paper's classifier has none, and replies in JSON.
+descriptions, a 0.5B model names two domains for every problem. The paper's classifier has none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -260,8 +260,6 @@ MAX_ATTEMPT_CHARS = 800
 MAX_SIGNAL_CHARS = 120
 """At most about 3,700 tokens with seven domains: a small local model has room for 4,096."""
 
-_WRAPPING = " \t\r\n`'\""
-_MIXED = "mixed:"
 _OBJECT = re.compile(r"\{[^{}]*\}")
 
 
@@ -285,7 +283,6 @@ class Classifier:
         names = tuple(domain.name for domain in registry)
         if len(names) < 2:
             return Context(domains=names)
-        form = FORMS[self.prompts]
         messages = classifier_prompt(
             problem.text, registry, seen, self.prompts, self.subject
         )
@@ -294,9 +291,9 @@ class Classifier:
             problem=problem.id,
             seed=self.seed,
             tier=REFINED if seen else FIRST,
-            read=lambda reply: form.read(reply, names) or None,
-            again=partial(_retry_prompt, form),
-            choices=choices_of(names, self.prompts),
+            read=lambda reply: read_domains(reply, names) or None,
+            again=_retry_prompt,
+            choices=choices_of(names),
         )
         found = await ask(self.model, question)
         domains = found.value or ()
@@ -315,8 +312,7 @@ def classifier_prompt(
     subject: Subject = MATHEMATICS,
 ) -> tuple[Message, ...]:
     """Return instructions and registry, examples, then the problem and the attempts at it."""
-    form = FORMS[prompts]
-    instructions = [template(f"{form.folder}classify", subject), "", "Domains:"]
+    instructions = [template("classify", subject), "", "Domains:"]
     for domain in registry:
         instructions.append(f"- {domain.name}: {neutral(domain.description)}")
     parts = [fenced("problem", shortened(problem, MAX_PROBLEM_CHARS))]
@@ -325,10 +321,10 @@ def classifier_prompt(
             parts.append(
                 fenced("attempt", shortened(attempt, MAX_ATTEMPT_CHARS))
             )
-        parts.append(template(f"{form.folder}reclassify"))
+        parts.append(template("reclassify"))
     return (
         Message(Role.SYSTEM, "\n".join(instructions)),
-        *(_examples(registry) if form.examples else ()),
+        *(() if prompts == "paper" else _examples(registry)),
         Message(Role.USER, "\n\n".join(parts)),
     )
 
@@ -342,56 +338,35 @@ def _examples(registry: Sequence[Domain]) -> list[Message]:
             if signal:
                 shown = fenced("problem", shortened(signal, MAX_SIGNAL_CHARS))
                 turns.append(Message(Role.USER, shown))
-                turns.append(Message(Role.ASSISTANT, domain.name))
+                turns.append(Message(Role.ASSISTANT, _reply(domain.name)))
     return turns
 
 
-def _retry_prompt(
-    form: ClassifierForm,
-    messages: Messages,
-    reply: str,
-) -> Messages:
-    # The reason is ours and fixed; the reply itself is not shown again, since a problem may have dictated it.
+def _retry_prompt(messages: Messages, reply: str) -> Messages:
+    # The reply itself is not shown again, since a problem may have dictated it.
     last = messages[-1]
-    retry = template(f"{form.folder}classify_retry")
-    retry = retry.format(reason=form.reason(reply))
+    retry = template("classify_retry")
     return (*messages[:-1], Message(last.role, f"{last.content}\n\n{retry}"))
 
 
-def choices_of(
-    names: Sequence[str], prompts: Prompts = "default"
-) -> tuple[str, ...]:
+def _reply(*names: str) -> str:
+    return json.dumps(dict(zip(("domain", "second"), names, strict=False)))
+
+
+def choices_of(names: Sequence[str]) -> tuple[str, ...]:
     """Return every valid reply: a name, or a pair of names, each pair in one order to keep the list short."""
-    write = FORMS[prompts].write
-    return (*map(write, names), *starmap(write, combinations(names, 2)))
+    return (*map(_reply, names), *starmap(_reply, combinations(names, 2)))
 
 
-def read_names(reply: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the domains that a reply names, a pair in the registry's order; none if it has neither form."""
-    known = _by_casefold(names)
-    text = _bare(reply).casefold()
-    if text in known:
-        return (known[text],)
-    if not text.startswith(_MIXED):
-        return ()
-    found = []
-    for part in text.removeprefix(_MIXED).split(","):
-        name = known.get(_bare(part))
-        if name is None or name in found:
-            return ()
-        found.append(name)
-    return tuple(sorted(found, key=names.index)) if len(found) == 2 else ()
-
-
-def read_object(reply: str, names: Sequence[str]) -> tuple[str, ...]:
+def read_domains(reply: str, names: Sequence[str]) -> tuple[str, ...]:
     """Return the domains that the JSON object in a reply names; none if there are objects that disagree."""
-    found = {_read_domains(text, names) for text in _OBJECT.findall(reply)}
+    found = {_read_object(text, names) for text in _OBJECT.findall(reply)}
     found.discard(())
     return found.pop() if len(found) == 1 else ()
 
 
-def _read_domains(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    known = _by_casefold(names)
+def _read_object(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    known = {name.casefold(): name for name in names}
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -400,63 +375,8 @@ def _read_domains(text: str, names: Sequence[str]) -> tuple[str, ...]:
     given = [content.get("domain") or content.get("primary")]
     if content.get("second"):
         given.append(content["second"])
-    found = set()
-    for name in given:
-        domain = (
-            known.get(name.strip().casefold())
-            if isinstance(name, str)
-            else None
-        )
-        if domain is None:
-            return ()
-        found.add(domain)
-    return tuple(sorted(found, key=names.index))
-
-
-def _by_casefold(names: Sequence[str]) -> dict[str, str]:
-    return dict(zip(map(str.casefold, names), names, strict=True))
-
-
-def _bare(text: str) -> str:
-    return text.strip(_WRAPPING).removesuffix(".").rstrip(_WRAPPING)
-
-
-class ClassifierForm(NamedTuple):
-    """The classifier's templates, and the form of its replies."""
-
-    folder: str  # of its templates
-    examples: bool  # whether the signals are shown as examples
-    write: Callable[..., str]  # a reply that gives one or two names
-    read: Callable[[str, Sequence[str]], tuple[str, ...]]
-    reason: Callable[[str], str]  # why a reply cannot be used
-
-
-def _write_names(*names: str) -> str:
-    return names[0] if len(names) == 1 else f"{_MIXED} {', '.join(names)}"
-
-
-def _write_object(*names: str) -> str:
-    return json.dumps(dict(zip(("domain", "second"), names, strict=False)))
-
-
-def _names_reason(reply: str) -> str:
-    if _bare(reply).casefold().startswith("mixed"):
-        return "mixed needs two different names of the list"
-    return "it was not a name of the list"
-
-
-def _object_reason(reply: str) -> str:
-    return "it holds no JSON object, in double quotes, with a name of the list"
-
-
-FORMS: Mapping[Prompts, ClassifierForm] = {
-    "default": ClassifierForm(
-        "", True, _write_names, read_names, _names_reason
-    ),
-    "paper": ClassifierForm(
-        "paper/", False, _write_object, read_object, _object_reason
-    ),
-}
+    found = {known.get(str(name).strip().casefold()) for name in given}
+    return () if None in found else tuple(n for n in names if n in found)
 
 
 # Selecting cards
