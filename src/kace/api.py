@@ -112,7 +112,6 @@ class RunSettings(TypedDict, total=False):
     router: Literal["model", "words", "cards"]
     relevance_threshold: float
     skip_threshold: float | None
-    ranking: Literal["words", "meaning"]
     max_cards: int | None
     max_card_tokens: int
     placement: Placement

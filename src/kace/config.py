@@ -195,8 +195,6 @@ class RetrievalConfig(BaseModel):
     relevance_threshold: Score = 0.3
     # From this relevance on a card skips ES; left out, the same threshold.
     skip_threshold: Score | None = None
-    # How a block is ranked: BM25, or embeddings.
-    ranking: Literal["words", "meaning"] = "words"
     # The most cards an attempt reads: the best-ranked of its block. Left out, two with
     # demonstrations and all others.
     max_cards: Positive | None = None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cards.card import Card, Difficulty, Provenance
+from kace.config import RetrievalConfig
 from kace.ladder.relevance import words
-from kace.ladder.retrieve import INDEXED_BLOCKS, _Block, _block_scorer, fit, rank
+from kace.ladder.retrieve import INDEXED_BLOCKS, Budget, TextSize, _Block, _block_scorer, rank
+from kace.models.scripted import Scripted
 
 
 def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
@@ -89,29 +92,39 @@ def test_ranking_loses_and_invents_no_card(problem: str, cards: list[Card]):
     assert rank(problem, list(cards)) == ranked
 
 
+class Sized(Budget):
+    """A budget over cards of given sizes."""
+
+    def __init__(self, limit: int, sizes: Sequence[int]) -> None:
+        super().__init__(RetrievalConfig.model_construct(max_card_tokens=limit), Scripted(lambda _: ""))
+        self.sizes = dict(zip(ids(BLOCK), sizes, strict=True))
+
+    async def size(self, cards: Sequence[Card]) -> TextSize:
+        return TextSize(sum(self.sizes[card.card_id] for card in cards), False)
+
+
+def fit(problem: str, limit: int, sizes: Sequence[int] = (10, 10, 10)) -> tuple[Card, ...]:
+    return asyncio.run(Sized(limit, sizes).fit(problem, BLOCK))
+
+
 def test_a_block_that_fits_is_left_as_it_is():
-    assert fit("triangle", BLOCK, 30, lambda _: 10) == BLOCK
+    assert fit("triangle", 30) == BLOCK
 
 
 def test_of_a_block_too_large_the_best_are_kept_in_the_blocks_order():
-    assert fit("triangle sides and handshakes", BLOCK, 29, lambda _: 10) == (TRIANGLE, PAIRS)
-    assert fit("remainder, or handshakes", BLOCK, 25, lambda _: 10) == (REMAINDER, PAIRS)
+    assert fit("triangle sides and handshakes", 29) == (TRIANGLE, PAIRS)
+    assert fit("remainder, or handshakes", 25) == (REMAINDER, PAIRS)
+    assert fit("triangle", 0) == ()
 
 
 def test_a_card_too_large_for_what_is_left_is_passed_over():
-    sizes = {REMAINDER.card_id: 6, TRIANGLE.card_id: 100, PAIRS.card_id: 6}
-    assert fit("triangle sides", BLOCK, 12, lambda c: sizes[c.card_id]) == (REMAINDER, PAIRS)
-
-
-def test_no_room_means_no_cards():
-    assert fit("triangle", BLOCK, 0, lambda _: 10) == ()
-    assert fit("triangle", (), 0, lambda _: 10) == ()
+    assert fit("triangle sides", 14, (6, 100, 6)) == (REMAINDER, PAIRS)
 
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 30), min_size=3, max_size=3))
 def test_what_is_shown_never_exceeds_the_limit(limit: int, sizes: list[int]):
+    shown = fit("triangle remainder", limit, sizes)
     size = dict(zip(ids(BLOCK), sizes, strict=True))
-    shown = fit("triangle remainder", BLOCK, limit, lambda c: size[c.card_id])
     assert sum(size[c.card_id] for c in shown) <= limit
     assert list(shown) == [c for c in BLOCK if c in shown]
 

@@ -150,11 +150,11 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
     solve_in(tmp_path / "run", config())
     path = tmp_path / "run" / "run.json"
     manifest = json.loads(path.read_text())
-    del manifest["config"]["retrieval"]["ranking"]
+    del manifest["config"]["retrieval"]["max_card_tokens"]
     path.write_text(json.dumps(manifest))
     solve_in(tmp_path / "run", config())
-    with pytest.raises(UsageError, match="ranking"):
-        solve_in(tmp_path / "run", config(ranking="meaning"))
+    with pytest.raises(UsageError, match="max_card_tokens"):
+        solve_in(tmp_path / "run", config(max_card_tokens=9))
 
 
 def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path):

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import Card
@@ -14,7 +15,7 @@ from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.errors import DataError, one_line
 from kace.ladder.prompt import NOTHING, Context, fenced, shortened, template
 from kace.ladder.relevance import Relevance
-from kace.ladder.retrieve import BlockSelector, Budget, Ranking
+from kace.ladder.retrieve import BlockSelector, Budget, rank
 from kace.ladder.tiers import TierName
 from kace.models.base import (
     AskResult,
@@ -48,7 +49,7 @@ class CardPicker:
 
     cards: tuple[Card, ...]
     budget: Budget
-    ranking: Ranking
+    by: Literal["words", "meaning"]
     nearest: int | None = None  # only so many cards, the nearest first
     relevance: Relevance | None = None  # only cards that reach its threshold
     model: ModelPicker | None = None  # picks among them
@@ -68,7 +69,7 @@ class CardPicker:
         if self.relevance:
             cards = self.relevance.relevant(problem.text, cards)
         if self.nearest:
-            cards = self.ranking(problem.text, cards)[: self.nearest]
+            cards = rank(problem.text, cards, self.by)[: self.nearest]
         if cards and self.model:
             picked = await self.model.pick(problem, cards)
             chosen = picked.value
@@ -78,7 +79,7 @@ class CardPicker:
                 chosen = tuple(cards[: self.model.k]) if self.nearest else ()
             cards = chosen
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
-        fitting = await self.budget.fit(problem.text, cards)
+        fitting = await self.budget.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)
 
 

@@ -26,7 +26,6 @@ from kace.cards.card import (
 from kace.cards.tree import EpistemicTree
 from kace.errors import DataError
 from kace.files import write_atomic
-from kace.ladder.retrieve import Ranking, text_scorer
 from kace.learning import StepResult
 from kace.problems import Problem
 
@@ -63,24 +62,6 @@ class FewshotSet(StepResult):
             if each.worked:
                 cards.append(_card(number, Example(each.problem, each.worked)))
         return EpistemicTree.of((), cards)
-
-    def ranking(self, by: str) -> Ranking:
-        """Return a ranking by nearness to a problem: BM25 (`words`) or embeddings (`meaning`)."""
-        names = []
-        texts = []
-        for card in self.tree:
-            for example in card.examples:
-                names.append(card.card_id)
-                texts.append(example.problem)
-        scorer = text_scorer(by, texts)
-
-        def nearest_first(
-            problem: str, cards: Sequence[Card]
-        ) -> tuple[Card, ...]:
-            scores = dict(zip(names, scorer(problem), strict=True))
-            return tuple(sorted(cards, key=lambda card: -scores[card.card_id]))
-
-        return nearest_first
 
 
 def _card(number: int, example: Example) -> Card:

@@ -37,13 +37,10 @@ from kace.ladder.policies import SkipEs
 from kace.ladder.prompt import Context, neutral, subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.retrieve import (
-    Budget,
-    Ranking,
     Retriever,
     Router,
     TokenCounter,
     fixed_router,
-    rank,
     registry_router,
 )
 from kace.ladder.tiers import FROM_MS, Gate, Tier, TierName
@@ -366,8 +363,7 @@ def _open_fewshot(spec: Spec, inputs: Inputs) -> System:
     inputs = replace(
         inputs, config=config.model_copy(update={"retrieval": retrieval})
     )
-    ranking = found.ranking(retrieval.ranking)
-    retriever = _open_retriever(spec, inputs, found.tree, ranking)
+    retriever = _open_retriever(spec, inputs, found.tree)
     if retrieval.relevance_threshold:
         return System(
             spec.name, retriever, tiers=SkipEs(retriever), check=check
@@ -385,7 +381,6 @@ def _open_retriever(
     spec: Spec,
     inputs: Inputs,
     tree: EpistemicTree,
-    ranking: Ranking | None = None,
 ) -> Retriever:
     """Return the tree, read as configured but for the parts that the row replaces."""
     config = inputs.config.retrieval
@@ -402,8 +397,7 @@ def _open_retriever(
     if spec.selector == "placebo":
         retriever.selector = Placebo(retriever.blocks)
     elif spec.selector in ("everything", "llm", "nearest", "llm_of_nearest"):
-        ranking = ranking or partial(rank, by="meaning")
-        retriever.selector = _open_picker(spec, inputs, retriever, ranking)
+        retriever.selector = _open_picker(spec, inputs, retriever)
     return retriever
 
 
@@ -431,12 +425,8 @@ def _open_picker(
     spec: Spec,
     inputs: Inputs,
     retriever: Retriever,
-    ranking: Ranking,
 ) -> CardPicker:
     """Return the row's way to pick single cards."""
-    budget = Budget(
-        retriever.config, inputs.classifier, lambda problem, cards: tuple(cards)
-    )
     k = inputs.k or spec.k
     nearest = None
     model = None
@@ -449,7 +439,14 @@ def _open_picker(
         model = ModelPicker(inputs.helper, k, inputs.seed, subject)
     relevance = retriever.relevance if spec.fewshot else None
     cards = retriever.tree.shown
-    return CardPicker(cards, budget, ranking, nearest, relevance, model)
+    return CardPicker(
+        cards,
+        retriever.budget,
+        by="words" if spec.fewshot else "meaning",
+        nearest=nearest,
+        relevance=relevance,
+        model=model,
+    )
 
 
 def require_domains(spec: Spec, tree: EpistemicTree) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kace.cards.card import Card, Example
 
 Prompts = Literal["default", "paper"]
-"""Whose instructions attempts and the classifier get: ours, or the paper's roles and lenses, and no examples for the classifier."""
+"""Whose instructions attempts get, ours or the paper's roles and lenses; and whether the classifier sees examples."""
 Placement = Literal["instructions", "problem", "demonstrations"]
 """Where cards are placed: after the instructions, before the problem, or as few-shot demonstrations, which are earlier
 turns that pose and solve the problems of a card's examples. A card without examples is then placed after the

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import combinations, starmap, zip_longest
 from operator import is_
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import UNIVERSAL, VISIBLE, Card, Status
@@ -26,7 +26,6 @@ from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.ladder.prompt import (
     Context,
-    Placement,
     Prompts,
     card_text,
     fenced,
@@ -415,10 +414,7 @@ class BlockSelector:
 
 
 CHARS_PER_TOKEN = 4
-EXACT_TRIES = 3
-
-Ranking = Callable[[str, Sequence[Card]], tuple[Card, ...]]
-"""Returns cards by how well they match a problem, best first."""
+SEPARATOR = 1  # tokens between two cards
 
 
 class TextSize(NamedTuple):
@@ -456,10 +452,8 @@ class Budget:
         self,
         config: RetrievalConfig,
         model: ChatModel,
-        ranking: Ranking | None = None,
     ) -> None:
         self.config = config
-        self.ranking = ranking or partial(rank, by=config.ranking)
         self.count = TokenCounter(model)
 
     def best(
@@ -472,24 +466,28 @@ class Budget:
         most = self.config.max_cards if most is None else most
         if most is None or len(cards) <= most:
             return cards
-        return _in_order(cards, self.ranking(problem, cards)[:most])
+        return _in_order(cards, rank(problem, cards)[:most])
 
     async def fit(
         self,
         problem: str,
         cards: Sequence[Card],
+        ranked: Sequence[Card] | None = None,
     ) -> tuple[Card, ...]:
-        """Cut to the token budget by estimate, then count exactly and cut again if the estimate was too low."""
-        most = self.config.max_card_tokens
-        limit = most
-        size = partial(estimate, placement=self.config.placement)
-        for _ in range(EXACT_TRIES):
-            kept = fit(problem, cards, limit, size, self.ranking)
-            tokens = (await self.size(kept)).tokens
-            if tokens <= most or not kept:
-                break
-            limit = limit * most // (tokens + 1)
-        return kept
+        """Return all cards if they have few enough tokens, else the best-ranked that fit, in their order.
+
+        A card too large for what is left is skipped for the next best.
+        """
+        left = self.config.max_card_tokens
+        if (await self.size(cards)).tokens <= left:
+            return tuple(cards)
+        chosen = []
+        for card in rank(problem, cards) if ranked is None else ranked:
+            size = (await self.size((card,))).tokens + SEPARATOR
+            if size <= left:
+                chosen.append(card)
+                left -= size
+        return _in_order(cards, chosen)
 
     async def size(self, cards: Sequence[Card]) -> TextSize:
         """Return the size of cards as an attempt reads them."""
@@ -498,35 +496,9 @@ class Budget:
         return await self.count(shown_text(cards, self.config.placement))
 
 
-def estimate(card: Card, placement: Placement = "instructions") -> int:
+def estimate(card: Card) -> int:
     """Return the tokens of a card as the solver reads it, estimated from its length."""
-    text = card_text(card)
-    if placement == "demonstrations" and card.examples:
-        text = shown_text((card,), placement)
-    return len(text) // CHARS_PER_TOKEN + 1
-
-
-def fit(
-    problem: str,
-    cards: Sequence[Card],
-    limit: int,
-    size: Callable[[Card], int],
-    ranking: Ranking | None = None,
-) -> tuple[Card, ...]:
-    """Return all cards if they have at most `limit` tokens, else the best-ranked that fit, in their order.
-
-    A card too large for what is left is skipped for the next best.
-    """
-    sizes = {card.card_id: size(card) for card in cards}
-    if sum(sizes.values()) <= limit:
-        return tuple(cards)
-    chosen = []
-    left = limit
-    for card in (ranking or rank)(problem, cards):
-        if sizes[card.card_id] <= left:
-            chosen.append(card)
-            left -= sizes[card.card_id]
-    return _in_order(cards, chosen)
+    return len(card_text(card)) // CHARS_PER_TOKEN + 1
 
 
 def _in_order(
@@ -573,25 +545,12 @@ class Index:
         return scores
 
 
-def text_scorer(by: str, texts: Sequence[str]) -> Callable[[str], list[float]]:
-    """Return a function that scores texts against a problem: by `words` (BM25) or `meaning` (embeddings)."""
-    if by == "words":
-        return Index(map(words, texts)).scores
-    known = embed(texts)
-
-    def nearness(problem: str) -> list[float]:
-        found: list[float] = (known @ embed([problem])[0]).tolist()
-        return found
-
-    return nearness
-
-
 def rank(
     problem: str,
     cards: Sequence[Card],
-    by: str = "words",
+    by: Literal["words", "meaning"] = "words",
 ) -> tuple[Card, ...]:
-    """Return the cards by `words` or `meaning`, best match first; ties keep their order."""
+    """Return the cards by `words` (BM25) or `meaning` (embeddings), best match first; ties keep their order."""
     if not cards:
         return ()
     scores = _block_scorer(_Block(cards), by)(problem)
@@ -602,7 +561,10 @@ def rank(
 @lru_cache(maxsize=INDEXED_BLOCKS)
 def _block_scorer(block: _Block, by: str) -> Callable[[str], list[float]]:
     texts = ["\n".join((own_text(card), *card.wordings)) for card in block]
-    return text_scorer(by, texts)
+    if by == "words":
+        return Index(map(words, texts)).scores
+    known = embed(texts)
+    return lambda problem: list(known @ embed([problem])[0])
 
 
 class _Block(tuple[Card, ...]):
