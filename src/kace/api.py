@@ -33,7 +33,7 @@ from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import Config, load_config, profile_of, tree_path
-from kace.errors import UsageError
+from kace.errors import UsageError, counted
 from kace.ladder.ladder import Observer
 from kace.ladder.ladder import solve as solve_one
 from kace.ladder.prompt import Placement, Prompts
@@ -58,7 +58,6 @@ from kace.problems import (
 from kace.runs.manifest import manifest_of
 from kace.runs.run import OnSolution, Run, climb_with, solve_all
 from kace.runs.table import with_texts
-from kace.words import counted
 
 if TYPE_CHECKING:
     from kace.runs.compare import Comparison

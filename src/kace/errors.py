@@ -184,3 +184,24 @@ def public_url(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+# The words of messages
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def points(share: float, digits: int = 1) -> str:
+    """Return a difference of shares in percentage points, with its sign; zero has none."""
+    value = f"{100 * share:+.{digits}f}"
+    return value[1:] if float(value) == 0 else value.replace("-", "−")

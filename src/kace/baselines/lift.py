@@ -18,7 +18,7 @@ from kace.baselines.systems import FixedText, System
 from kace.cards.card import USEFUL, plain_points
 from kace.cards.formats import read_text_card
 from kace.config import Config
-from kace.errors import DataError
+from kace.errors import DataError, counted
 from kace.ladder.ladder import Observer
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import NOTES, Context
@@ -36,7 +36,6 @@ from kace.runs.compare import ALPHA, p_text
 from kace.runs.metrics import Clusters
 from kace.runs.run import OnSolution, Run, ignore
 from kace.runs.stats import Interval, cluster_interval, sign_flip
-from kace.words import counted
 
 SKILL_FILE = "SKILL.md"
 SHAM = Dropout(DROPOUT_RATE, seed=-1)  # the draw of the A/A arm

@@ -25,8 +25,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from kace.errors import DataError, one_line
-from kace.words import points
+from kace.errors import DataError, one_line, points
 
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000

@@ -19,7 +19,7 @@ from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines, metrics_lines
 from kace.cli.terminal import RunProgress, note, print_lines, run_async
 from kace.config import benchmark_preset
-from kace.errors import UsageError
+from kace.errors import UsageError, counted
 from kace.learning.report import (
     CHARS_PER_TOKEN,
     LADDER_ATTEMPTS,
@@ -27,7 +27,6 @@ from kace.learning.report import (
 )
 from kace.runs.shards import Shard
 from kace.runs.table import Table
-from kace.words import counted
 
 
 @click.command("eval")

@@ -39,7 +39,7 @@ from kace.cli.terminal import (
     run_async,
 )
 from kace.config import PROFILE_FILE, Config, profile_of
-from kace.errors import DataError, UsageError
+from kace.errors import DataError, UsageError, counted
 from kace.files import inside, read_plain, write_atomic
 from kace.learning import StepResult
 from kace.learning.calibrate import (
@@ -74,7 +74,6 @@ from kace.problems import Problem, load_problems
 from kace.report.evaluation import evaluation_of
 from kace.report.trees import learner_document as page
 from kace.runs.table import Table
-from kace.words import counted
 
 TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
     "ace": train_ace,

@@ -15,6 +15,7 @@ from kace.cli.terminal import (
     note,
     plain,
 )
+from kace.errors import counted, points
 from kace.files import write_atomic
 from kace.report.charts import svg
 from kace.report.eee import write_records
@@ -31,7 +32,6 @@ from kace.runs.compare import Change, Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.scores import ScoreReader
 from kace.runs.shards import merge_shards
-from kace.words import counted, points
 
 HEAD = (
     "arm",

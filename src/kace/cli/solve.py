@@ -29,7 +29,7 @@ from kace.cli.terminal import (
     run_async,
 )
 from kace.config import Config
-from kace.errors import KaceError, UsageError
+from kace.errors import KaceError, UsageError, counted
 from kace.ladder.ladder import plan_attempts, retrieve
 from kace.ladder.prompt import NOTHING, Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
@@ -43,7 +43,6 @@ from kace.runs.metrics import Metrics
 from kace.runs.run import Run
 from kace.runs.shards import Shard
 from kace.runs.table import Table, with_texts
-from kace.words import counted
 
 COLOURS = {"right": "green", "wrong": "red"}
 

@@ -29,7 +29,7 @@ from kace.cards.card import (
     plain_points,
 )
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree
-from kace.errors import one_line
+from kace.errors import counted, one_line
 from kace.ladder.ladder import classes_of, right_positions, sample
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
@@ -51,7 +51,6 @@ from kace.learning.study import (
     gather_all,
 )
 from kace.problems import Problem
-from kace.words import counted
 
 DROPOUT_RATE = 0.5
 MOST_OWN = 6  # problems a card was written from that it is shown to

@@ -20,7 +20,7 @@ from kace.cards.card import Card, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.errors import DataError
+from kace.errors import DataError, counted
 from kace.files import inside
 from kace.ladder.retrieve import estimate
 from kace.learning.admit import Merge, Merges, Rulings
@@ -44,7 +44,6 @@ from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.problems import Problem
 from kace.runs.stats import Interval, wilson
-from kace.words import counted
 
 TITLES = {
     "run": "before {0.place} cards",

@@ -27,7 +27,7 @@ from kace.cards.card import (
     with_examples,
 )
 from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
-from kace.errors import DataError, one_line
+from kace.errors import DataError, counted, one_line
 from kace.ladder.prompt import (
     card_text,
     fenced,
@@ -55,7 +55,6 @@ from kace.learning.teacher import (
     read_each,
 )
 from kace.problems import Problem
-from kace.words import counted
 
 MAX_SHOWN = 2  # problems a card came from, shown to the teacher with it
 MAX_PROBLEM_CHARS = 1_000

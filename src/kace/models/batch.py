@@ -40,6 +40,7 @@ from kace.errors import (
     KaceError,
     Submitted,
     UsageError,
+    counted,
     one_line,
     without_secrets,
 )
@@ -74,7 +75,6 @@ from kace.models.http import (
     Response,
     read_body,
 )
-from kace.words import counted
 
 log = logging.getLogger(__name__)
 

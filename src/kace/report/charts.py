@@ -18,8 +18,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from kace.cards.card import LiftMark
+from kace.errors import counted, points
 from kace.ladder.tiers import ExitPath
-from kace.words import counted, points, seen
+
+# Controls, lone surrogates, and marks that hide or reorder what is on the page. Newline
+# and tab stay.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 NARROW = 500.0  # below this width, names stand above their marks
 MARGIN = 10.0  # around the picture in a file
@@ -125,11 +131,16 @@ def breadth(words: str, size: float = 12.0, bold: bool = False) -> float:
     return size * total * (1.1 if bold else 1.0)
 
 
+def strip_unseen(value: str) -> str:
+    """Return a text without what nothing shows of it."""
+    return _UNSEEN.sub("", value)
+
+
 def fitted(
     words: str, room: float, size: float = 12.0, bold: bool = False
 ) -> str:
     """Return words on one line, cut to the room there is."""
-    line = " ".join(seen(words).split())
+    line = " ".join(strip_unseen(words).split())
     if breadth(line, size, bold) <= room:
         return line
     while line and breadth(f"{line}…", size, bold) > room:
@@ -148,7 +159,7 @@ def _macros() -> Any:
         lstrip_blocks=True,
     )
     made.filters["px"] = lambda value: f"{round(value, 2):g}"
-    made.filters |= {"seen": seen, "points": points}
+    made.filters |= {"seen": strip_unseen, "points": points}
     made.globals |= {
         "breadth": breadth,
         "counted": counted,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from kace.baselines.systems import spec_of
 from kace.config import Price
-from kace.errors import UsageError
+from kace.errors import UsageError, counted
 from kace.report.charts import (
     EXIT_NAMES,
     ExitRow,
@@ -35,7 +35,6 @@ from kace.runs.compare import (
 )
 from kace.runs.metrics import NO_CARDS, Metrics, clusters_of
 from kace.runs.table import Table
-from kace.words import counted
 
 PRINT = 500.0  # width of a plot in a file, in points
 OWN = "their attempts"

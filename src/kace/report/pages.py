@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kace.config import Price, load_config
-from kace.errors import KaceError, UsageError, redact
+from kace.errors import KaceError, UsageError, counted, redact
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath
@@ -52,7 +52,6 @@ from kace.runs.compare import p_text
 from kace.runs.metrics import Metrics
 from kace.runs.stats import wilson
 from kace.runs.table import VIEWS, SolveFilter
-from kace.words import counted
 
 SMALL_RUN = 32_000_000  # bytes up to which a run is read for the first page
 REFRESH = 5.0

@@ -23,10 +23,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from kace.cards.card import lift_of
-from kace.errors import KaceError
+from kace.errors import KaceError, counted, plural, points
 from kace.ladder.retrieve import estimate
-from kace.report.charts import Picture, inline, lift_scale
-from kace.words import counted, plural, points, seen, signed
+from kace.report.charts import Picture, inline, lift_scale, strip_unseen
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
@@ -238,7 +237,6 @@ def environment() -> Environment:
         "plural": plural,
         "points": points,
         "prose": prose,
-        "signed": signed,
         "tokens": estimate,
         "utc": utc,
     }
@@ -250,7 +248,7 @@ def _visible(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return seen(value)
+        return strip_unseen(value)
     return value
 
 
@@ -269,7 +267,9 @@ def band(lift: float | None) -> str:
 
 def breakable(name: str) -> Markup:
     """Return a name that may be broken after its underscores, to fit a phone."""
-    return Markup(Markup.escape(seen(name)).replace("_", Markup("_<wbr>")))
+    return Markup(
+        Markup.escape(strip_unseen(name)).replace("_", Markup("_<wbr>"))
+    )
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -342,7 +342,7 @@ DISPLAYED = ("dollars", "square", "block")
 
 def prose(value: str) -> Markup:
     """Return a text as HTML in which nothing runs, loads or leads anywhere."""
-    plain = seen(value.replace("\r\n", "\n").replace("\r", "\n"))
+    plain = strip_unseen(value.replace("\r\n", "\n").replace("\r", "\n"))
     if len(plain) > MAX_CHARS:
         return Markup('<pre class="code long">{}</pre>').format(plain)
     html = _rendered(BULLET.sub(r"\1-", plain), _markdown().render)
@@ -351,7 +351,7 @@ def prose(value: str) -> Markup:
 
 def prose_line(value: str) -> Markup:
     """Return one line of text with its maths, code and emphasis."""
-    plain = seen(" ".join(value.split()))
+    plain = strip_unseen(" ".join(value.split()))
     if len(plain) > MAX_CHARS:
         return Markup.escape(plain)
     return _rendered(plain, _markdown().renderInline)
@@ -360,7 +360,9 @@ def prose_line(value: str) -> Markup:
 def maths(tex: str, *, display: bool = False) -> Markup:
     """Return TeX for the browser to set; it is readable where that fails."""
     classes = "math display" if display else "math"
-    return Markup('<span class="{}">{}</span>').format(classes, seen(tex))
+    return Markup('<span class="{}">{}</span>').format(
+        classes, strip_unseen(tex)
+    )
 
 
 def _rendered(text: str, render: Callable[[str], str]) -> Markup:

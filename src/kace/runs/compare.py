@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
-from kace.errors import UsageError
+from kace.errors import UsageError, counted, plural, points
 from kace.runs.metrics import Clusters, clusters_of
 from kace.runs.stats import (
     Interval,
@@ -21,7 +21,6 @@ from kace.runs.stats import (
     wilson,
 )
 from kace.runs.table import CardUse, Table
-from kace.words import counted, plural, points
 
 ALPHA = 0.05
 POWER = 0.8

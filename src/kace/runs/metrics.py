@@ -10,13 +10,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kace.config import Price
-from kace.errors import UsageError
+from kace.errors import UsageError, counted
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.budget import free_price
 from kace.runs.stats import Interval, cluster_interval, effective, wilson
 from kace.runs.table import Table
-from kace.words import counted
 
 NO_CARDS = "no cards to show"
 """The note of an arm whose system reads a tree that is empty."""

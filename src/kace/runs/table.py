@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kace.config import user_cache
-from kace.errors import DataError, KaceError
+from kace.errors import DataError, KaceError, counted
 from kace.files import Unreadable, cannot_write, open_plain, whole_lines
 from kace.ladder.record import (
     Attempt,
@@ -43,7 +43,6 @@ from kace.models.base import Usage
 from kace.models.cache import CallStore
 from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
-from kace.words import counted
 
 if TYPE_CHECKING:
     from kace.config import Price

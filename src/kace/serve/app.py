@@ -54,6 +54,7 @@ from kace.errors import (
     BudgetExceeded,
     DataError,
     KaceError,
+    counted,
     one_line,
     redact,
     without_secrets,
@@ -72,7 +73,6 @@ from kace.problems import VERDICTS, Problem, check_problem_text
 from kace.report.server import Denial, Guard, Port, Ready, serve
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
-from kace.words import counted
 
 log = logging.getLogger(__name__)
 
