@@ -15,7 +15,7 @@ from kace.config import load_config
 from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
 from kace.report.server import Bind, listening
-from kace.serve.app import RequestLimits, ServerOptions, run
+from kace.serve.app import ServerOptions, run
 
 T = TypeVar("T")
 
@@ -47,7 +47,6 @@ class Running:
         model: ChatModel | str = "scripted/steady",
         *,
         tree: EpistemicTree | None = None,
-        limits: RequestLimits | None = None,
         key: str | None = None,
         record: Path | None = None,
         grace: float = 1.0,
@@ -57,9 +56,7 @@ class Running:
         config = load_config({"model": named, "max_connections": 500, **settings}, env={"HOME": "/nonexistent"})
         doors = {"key": key, "record": record}
         self.log: list[str] = []
-        self._options = ServerOptions(
-            config, tree, limits or RequestLimits(), grace=grace, on_answer=self.log.append, **doors
-        )
+        self._options = ServerOptions(config, tree, grace=grace, on_answer=self.log.append, **doors)
         self._model = None if isinstance(model, str) else model
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from kace.cli import app
 from kace.cli import serve as verb
 from kace.errors import UsageError
 from tests.card_samples import card, small_tree
-from tests.command import environment
+from tests.command import environment, run_kace
 from tests.models.chat_server import Answer, ChatServer
 
 anyio = pytest.importorskip("anyio", reason="the extra `mcp` is not installed")
@@ -77,10 +76,18 @@ def asked(folder: Path, arguments: Sequence[str], *calls: Call, **env: str) -> l
     return heard
 
 
+def mcp_server(folder: Path) -> subprocess.Popen[str]:
+    """`kace mcp` with pipes in place of a client."""
+    env = {**environment(folder), "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    command = [sys.executable, "-m", "kace", "mcp", "--model", "scripted/steady"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
 def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path):
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "kace", "mcp", "--model", "scripted/steady"],
+        args=["-m", "kace", "mcp", "--model", "scripted/steady", "--tree", "starter"],
         env={"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "KACE_CACHE_DIR": str(tmp_path / "cache")},
     )
 
@@ -106,11 +113,11 @@ def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_a
     found = first.found
     assert found["working"].endswith(f"\\boxed{{{found['answer']}}}")
     assert found["cards"][0] == "EXACT_AVERAGE_SPEED_ROUND_TRIP" and found["calls"]["solver"] == found["attempts"]
-    assert first.progress[0] == "MS reads 1 card of rates_and_prices." and "MS attempt 3" in first.progress[3]
+    assert "MS attempt 3" in first.progress[2]
     assert {**again.found, "seconds": 0} == {**found, "seconds": 0}
     assert other.found["seed"] == 7
     (refused,) = asked(tmp_path, ["--model", "scripted/dice", "--max-calls", "3"], ("solve", {"problem": "1 + 1?"}))
-    assert refused.failed and refused.text == "the cap of 3 calls is reached"
+    assert refused.failed and refused.text.endswith("the cap of 3 calls is reached")
 
 
 def test_cards_are_found_by_the_score_that_shows_them(tmp_path: Path):
@@ -151,63 +158,44 @@ def test_no_tool_writes_to_what_it_reads(tmp_path: Path):
     assert everything() == before
 
 
-def test_bad_input_is_one_line(tmp_path: Path):
+def test_bad_input_is_refused_by_name(tmp_path: Path):
     bad: dict[str, tuple[str, Mapping[str, object]]] = {
-        "'problem': field required": ("solve", {}),
-        "'problem': input should be a valid string": ("solve", {"problem": ["1"]}),
-        "'problem': string should match pattern": ("solve", {"problem": " \n"}),
-        "'seed': input should be less than": ("solve", {"problem": "1", "seed": 10**30}),
-        "'tier': extra inputs are not permitted": ("solve", {"problem": "1", "tier": "HS"}),
-        "there is no tool 'learn'. Fix: choose one of solve, search_cards": ("learn", {}),
-        "no tree is open here. Fix: start it as: kace mcp --tree TREE": ("search_cards", {"query": "x"}),
-        "'limit': input should be less than or equal to 20": ("search_cards", {"query": "x", "limit": 21}),
-        "'tree': extra inputs are not permitted": ("search_cards", {"query": "x", "tree": "/etc"}),
+        "problem\n  Field required": ("solve", {}),
+        "problem\n  Input should be a valid string": ("solve", {"problem": ["1"]}),
+        "problem\n  String should match pattern": ("solve", {"problem": " \n"}),
+        "seed\n  Input should be less than": ("solve", {"problem": "1", "seed": 10**30}),
+        "limit\n  Input should be less than or equal to 20": ("search_cards", {"query": "x", "limit": 21}),
     }
-    heard = asked(tmp_path, ["--model", "scripted/steady"], *bad.values())
+    heard = asked(tmp_path, ["--model", "scripted/steady", "--tree", "starter"], *bad.values())
     for wanted, each in zip(bad, heard, strict=True):
-        assert each.failed and each.text.startswith(wanted) and "\n" not in each.text, each.text
+        assert each.failed and wanted in each.text, each.text
 
 
-HALF = "\ud800"
-
-
-@pytest.mark.parametrize(
-    ("tool", "given", "text"),
-    [
-        ("solve", {"problem": f"6 times 7? {HALF}"}, "42"),
-        ("search_cards", {"query": f"{HALF}{HALF} x"}, "no tree is open here"),
-        (f"none{HALF}", {}, "there is no tool 'none?'"),
-    ],
-)
-def test_half_a_character_is_answered_like_any_other(tmp_path: Path, tool: str, given: Mapping[str, str], text: str):
+def test_half_a_character_leaves_the_server_answering(tmp_path: Path):
     """JSON may hold half a character, which no client library sends."""
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    half, whole = ({"name": "solve", "arguments": {"problem": f"6 times 7? {end}"}} for end in ("\ud800", ""))
     messages = [
         {"id": 1, "method": "initialize", "params": start},
         {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": tool, "arguments": given}},
+        {"id": 2, "method": "tools/call", "params": half},
+        {"id": 3, "method": "tools/call", "params": whole},
     ]
-    env = {**environment(tmp_path), "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
-    command = [sys.executable, "-m", "kace", "mcp", "--model", "scripted/steady"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
-        assert server.stdin and server.stdout
+    with mcp_server(tmp_path) as server:
+        assert server.stdin and server.stdout and server.stderr
         for message in messages:
             print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
-            if "id" in message:
-                there = select.select([server.stdout], [], [], 120)[0]
-                reply = json.loads(server.stdout.readline()) if there else {}
+        replies = [json.loads(server.stdout.readline()) for _ in range(2)]
         server.stdin.close()
-    assert reply.get("id") == 2, "it is answered"
-    assert text in reply["result"]["content"][0]["text"]
+        assert "Traceback" not in server.stderr.read()
+    assert [reply["id"] for reply in replies] == [1, 3]
+    assert "42" in replies[1]["result"]["content"][0]["text"]
 
 
-def test_a_model_that_cannot_be_opened_leaves_the_other_tools_and_no_key_reaches_the_client(tmp_path: Path):
-    missing, search = asked(
-        tmp_path, ["--tree", "starter"], ("solve", {"problem": "1 + 1?"}), ("search_cards", {"query": SPEED})
-    )
-    assert missing.failed and "kace models pull qwen2.5-coder-0.5b" in missing.text and "\n" not in missing.text
-    assert search.found["cards"]
+def test_a_model_that_cannot_be_opened_is_one_line_and_no_key_reaches_the_client(tmp_path: Path):
+    done = run_kace(tmp_path, "mcp", "--tree", "starter")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "kace models pull qwen2.5-coder-0.5b" in done.stderr
     echo = Answer(status=401, body=json.dumps({"error": {"message": f"bad key {CANARY}"}}).encode())
     with ChatServer([echo]) as server:
         arguments = ["--model", "openai/m", "--base-url", server.url]
@@ -217,12 +205,9 @@ def test_a_model_that_cannot_be_opened_leaves_the_other_tools_and_no_key_reaches
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_server_while_its_client_is_still_there(tmp_path: Path, number: signal.Signals):
-    command = [sys.executable, "-m", "kace", "mcp", "--model", "scripted/steady"]
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
+    with mcp_server(tmp_path) as server:
         assert server.stdin and server.stdout and server.stderr
         server.stdin.write(json.dumps(ask) + "\n")
         server.stdin.flush()

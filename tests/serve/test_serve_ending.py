@@ -82,15 +82,11 @@ def test_no_more_problems_climb_at_once_than_the_model_has_places_for():
     with Running(model, max_connections=3) as server, ThreadPoolExecutor(12) as pool:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
 
-            def ask(number: int) -> str:
-                chunks = client.chat.completions.create(
-                    model="kace", messages=[{"role": "user", "content": f"{number}?"}], stream=True
-                )
-                return "".join(getattr(c.choices[0].delta, "reasoning_content", None) or "" for c in chunks)
+            def ask(number: int) -> None:
+                client.chat.completions.create(model="kace", messages=[{"role": "user", "content": f"{number}?"}])
 
-            told = list(pool.map(ask, range(12)))
-    assert model.most <= 6, "three problems of two attempts"
-    assert sum("Waiting:" in text for text in told) >= 1
+            list(pool.map(ask, range(12)))
+    assert model.calls == 24 and model.most <= 6, "three problems of two attempts at a time"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -114,7 +110,7 @@ def test_leaving_between_two_tiers_begins_no_other():
         idle = server.tasks()
         with knock(server, stream=True) as connection:
             said = b""
-            while b"Climbing to MS" not in said:
+            while b"ES attempt 2" not in said:
                 said += connection.recv(65536)
         assert until(lambda: server.tasks() == idle)
         assert model.under_way == 0

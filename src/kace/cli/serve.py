@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 import webbrowser
@@ -14,7 +16,7 @@ import click
 from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
-from kace.cli.terminal import note, run_async
+from kace.cli.terminal import ENDING, note
 from kace.config import tree_path
 from kace.errors import UsageError
 from kace.files import write_atomic
@@ -37,24 +39,11 @@ SKILL = Path(__file__).with_name("SKILL.md")
     type=PATH,
     help="Keep problems, solves and calls in this run directory.",
 )
-@click.option(
-    "--max-seconds",
-    type=click.FloatRange(min=0.001),
-    help="The most seconds that one request may take.",
-)
-@click.option(
-    "--grace",
-    default=10.0,
-    type=click.FloatRange(min=0),
-    help="Seconds that open requests get to finish when the server stops.",
-)
 def command(
     options: Options,
     host: str,
     port: int,
     record: Path | None,
-    max_seconds: float | None,
-    grace: float,
 ) -> None:
     """Serve the ladder as an OpenAI-compatible endpoint.
 
@@ -65,30 +54,18 @@ def command(
     key = config.serve_key.get_secret_value() if config.serve_key else None
     # The port is opened first: the imports below take a while.
     with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:
-        from kace.serve.app import (
-            RequestLimits,
-            ServerOptions,
-            disable_full_collections,
-            run,
-        )
+        from kace.serve.app import ServerOptions, disable_full_collections, run
 
         ensure_weights(config)
 
         def print_answer(line: str) -> None:
             note(f"{time.strftime('%H:%M:%S')} {line}")
 
-        limits = RequestLimits(
-            max_calls=config.max_calls,
-            max_usd=config.max_usd,
-            max_seconds=max_seconds,
-        )
         server = ServerOptions(
             config,
             open_tree(config.tree) if config.tree else None,
-            limits,
-            key=key,
+            key,
             record=record,
-            grace=grace,
             on_answer=print_answer,
         )
 
@@ -127,13 +104,18 @@ def mcp(options: Options, skill: Path | None) -> None:
         raise UsageError(
             "kace mcp needs more libraries", fix="pip install 'kace[mcp]'"
         )
-    from kace.serve.app import RequestLimits, ServerOptions
+    from kace.serve.app import ServerOptions
     from kace.serve.mcp import serve_stdio
 
-    limits = RequestLimits(max_calls=config.max_calls, max_usd=config.max_usd)
+    def end(*_: object) -> None:
+        note("kace: interrupted")
+        os._exit(130)
+
+    # The thread that reads standard input would hold up an end in order.
+    for number in ENDING:
+        signal.signal(number, end)
     tree = open_tree(config.tree) if config.tree else None
-    server = ServerOptions(config, tree, limits)
-    run_async(serve_stdio(server), resumable=False)
+    asyncio.run(serve_stdio(ServerOptions(config, tree)))
 
 
 @click.command()

@@ -14,29 +14,16 @@ import secrets
 import time
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
-    Iterator,
+    Coroutine,
     Mapping,
-    Sequence,
 )
-from contextlib import (
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-    suppress,
-)
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -49,26 +36,22 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
 from kace.cards.tree import EpistemicTree
-from kace.config import Caps, Config, TierSampling
+from kace.config import Config
 from kace.errors import (
     BudgetExceeded,
     DataError,
     KaceError,
-    counted,
     one_line,
     redact,
     without_secrets,
 )
-from kace.files import LineLog, inside
-from kace.ladder.ladder import ContextSource, Kit, Silent, solve
-from kace.ladder.prompt import Context
+from kace.files import LineLog
+from kace.ladder.ladder import Silent, solve
 from kace.ladder.record import Attempt, Outcome, Solution, boxed
 from kace.ladder.session import Session, open_session
-from kace.ladder.tiers import TierName
 from kace.models import open_model
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
-from kace.models.cache import CallRecord, CallStore
 from kace.problems import VERDICTS, Problem, check_problem_text
 from kace.report.server import Denial, Guard, Port, Ready, serve
 from kace.runs.manifest import manifest_of
@@ -80,18 +63,48 @@ SOLVER = "kace"
 JSON = "application/json"
 MAX_BODY = 2_000_000
 MAX_MESSAGES = 1_000
-MAX_WAITING = 1_000  # a client gives up before a longer queue has moved
-MAX_ANSWER = 60
+MAX_ANSWER = 60  # characters of an answer in a step
 HEARTBEAT_SECONDS = 15.0
 # A comment, which clients skip and which keeps connections open.
 HEARTBEAT = b": still climbing\n\n"
+IGNORED = {
+    "frequency_penalty",
+    "max_completion_tokens",
+    "max_tokens",
+    "metadata",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "stop",
+    "store",
+    "temperature",
+    "top_p",
+    "user",
+    "verbosity",
+}
+"""Parameters of one sample, or about the client."""
+NEUTRAL: tuple[object, ...] = (
+    None,
+    False,
+    [],
+    {},
+    "none",
+    "auto",
+    ["text"],
+    {"type": "text"},
+)
+"""Values with which any other parameter changes nothing."""
 
 _REPLY_ID = re.compile(r"chatcmpl-[0-9a-f]+-([0-9a-f]{16})-(-?[0-9]{1,19})")
 
 OnStep = Callable[[str], None]
-"""Gets one line for people per step of a climb."""
+"""Gets one line for people per attempt."""
 T = TypeVar("T")
-B = TypeVar("B", bound="_Body")
+B = TypeVar("B", bound=BaseModel)
 
 
 # Requests
@@ -128,66 +141,9 @@ class ApiError(Exception):
         return _encode({"error": error})
 
     def response(self) -> Response:
-        """Return the error as a response.
-
-        Clients retry by status. Failed calls were retried here already, so only a server
-        that was too busy to start wants a retry.
-        """
+        """Return the error as a response. Failed calls were retried here already."""
         headers = {"x-should-retry": "false"}
-        if self.status == 429:
-            headers = {"retry-after": "5"}
         return Response(self.body(), self.status, headers, JSON)
-
-
-class RequestLimits(BaseModel):
-    """Caps on one request; `None` is no cap."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    max_calls: int | None = Field(default=None, ge=1)
-    max_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-
-    def least(self, other: RequestLimits) -> RequestLimits:
-        """Return the lower of both caps for each kind."""
-        lowest = other.model_dump(exclude_none=True)
-        for name, cap in self.model_dump(exclude_none=True).items():
-            lowest[name] = min(cap, lowest.get(name, cap))
-        return RequestLimits(**lowest)
-
-    def caps(self) -> Caps:
-        """Return the caps that a ledger holds."""
-        return Caps(self.max_calls, self.max_usd)
-
-
-IGNORED = {
-    "frequency_penalty",
-    "metadata",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "reasoning_effort",
-    "safety_identifier",
-    "service_tier",
-    "store",
-    "temperature",
-    "top_p",
-    "user",
-    "verbosity",
-}
-"""Parameters of one sample, or about the client. A reply lists those that were given."""
-NEUTRAL: tuple[object, ...] = (
-    None,
-    False,
-    [],
-    {},
-    "none",
-    "auto",
-    ["text"],
-    {"type": "text"},
-)
-"""Values with which any other parameter changes nothing."""
 
 
 class _Part(BaseModel):
@@ -214,51 +170,34 @@ class _Message(BaseModel):
 
 
 class _StreamOptions(BaseModel):
-    include_usage: bool = False
+    include_usage: bool | None = None
 
 
-class _Body(BaseModel):
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_nulls(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        return {name: part for name, part in given.items() if part is not None}
-
-
-class ChatBody(_Body):
+class ChatBody(BaseModel):
     """The parts of a request body that are read, and the others."""
 
     model_config = ConfigDict(extra="allow")
 
     model: str = Field(min_length=1)
     messages: list[_Message] = Field(min_length=1, max_length=MAX_MESSAGES)
-    stream: bool = Field(default=False, strict=True)
-    stream_options: _StreamOptions = _StreamOptions()
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_completion_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
-    n: int = Field(default=1, ge=1, le=1)  # one vote over many attempts
+    stream: bool | None = Field(default=None, strict=True)
+    stream_options: _StreamOptions | None = None
+    n: Literal[1] | None = None  # one vote over many attempts
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
-    stop: str | list[str] = []
-    kace: RequestLimits = RequestLimits()
 
-    def ignored(self) -> list[str]:
-        """Return the parameters that are ignored; refuse what a ladder cannot honour."""
-        ignored = []
+    def check(self) -> None:
+        """Raise `ApiError` for a parameter that a ladder cannot honour."""
         for name, value in (self.model_extra or {}).items():
-            if name in IGNORED:
-                ignored.append(name)
-            elif value not in NEUTRAL:
+            if name not in IGNORED and value not in NEUTRAL:
                 raise ApiError(
                     f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
                     name[:60],
                     code="unsupported_parameter",
                 )
-        return sorted(ignored)
 
 
-class VerdictBody(_Body):
-    """What a client knows of a reply: whether it was right, or the right answer."""
+class VerdictBody(BaseModel):
+    """Whether a reply was right, or the right answer."""
 
     id: str = Field(max_length=200)
     right: bool | None = Field(default=None, strict=True)
@@ -280,6 +219,7 @@ def read_body(body: bytes, kind: type[B]) -> B:
 
 def problem_of(body: ChatBody) -> Problem:
     """Return the last user message, after the text of earlier messages."""
+    body.check()
     turns = [(message.role, message.text()) for message in body.messages]
     role, last = turns.pop()
     if role != "user" or not last.strip():
@@ -287,20 +227,22 @@ def problem_of(body: ChatBody) -> Problem:
             "there is no problem: the last message must be a user's, with text"
         )
         raise ApiError(message, "messages")
-    parts = [text for role, text in turns if role in ("system", "developer")]
-    earlier = []
+    parts = []
+    earlier = ["Earlier in this conversation:"]
     for role, text in turns:
         if role in ("user", "assistant"):
             earlier.append(f"{role.capitalize()}: {text}")
-    if earlier:
-        parts += ["Earlier in this conversation:", *earlier]
+        else:
+            parts.append(text)
+    if len(earlier) > 1:
+        parts += earlier
     parts.append(last)
     text = "\n\n".join(part.strip() for part in parts if part.strip())
     try:
         check_problem_text(text, "messages")
     except DataError as error:
         raise ApiError(error.message, "messages") from None
-    return Problem(text)
+    return Problem(without_secrets(text))
 
 
 # Replies
@@ -310,73 +252,42 @@ class Completion(NamedTuple):
     """The reply to a client. `kace` holds what OpenAI's format has no place for."""
 
     content: str
-    usage: Usage
-    kace: Mapping[str, object] = {}
+    usage: Mapping[str, object]
+    kace: Mapping[str, object]
 
 
-class ReplyWriter:
-    """Writes a completion in OpenAI's format, in one piece or as events."""
-
-    def __init__(self, body: ChatBody, name: str) -> None:
-        self._include_usage = body.stream_options.include_usage
-        self._head = {
-            "id": name,
-            "created": int(time.time()),
-            "model": body.model,  # as the client named it
-        }
-
-    def whole(self, completion: Completion) -> bytes:
-        """Return the completion in one piece."""
-        message = {
-            "role": "assistant",
-            "content": completion.content,
-            "refusal": None,
-        }
-        return self._object(
-            "chat.completion",
-            {"message": message, "finish_reason": "stop"},
-            usage=_usage(completion.usage),
-            kace=completion.kace,
-        )
-
-    def opening(self) -> bytes:
-        """Return the first event."""
-        return self._chunk({"role": "assistant", "content": ""})
-
-    def step(self, text: str) -> bytes:
-        """Return the event of a step."""
-        return self._chunk({"reasoning_content": f"{text}\n"})
-
-    def closing(self, completion: Completion) -> bytes:
-        """Return the last events: the content, its details and the usage."""
-        events = self._chunk({"content": completion.content})
-        events += self._chunk({}, "stop", kace=completion.kace)
-        if self._include_usage:
-            usage = _usage(completion.usage)
-            events += self._chunk({}, choices=[], usage=usage)
-        return events + event(b"[DONE]")
-
-    def _chunk(
-        self,
-        delta: Mapping[str, object],
-        finish: str | None = None,
-        **fields: object,
-    ) -> bytes:
-        if self._include_usage:
-            fields = {"usage": None, **fields}
-        choice = {"delta": delta, "finish_reason": finish}
-        return event(self._object("chat.completion.chunk", choice, **fields))
-
-    def _object(
-        self, kind: str, choice: Mapping[str, object], **fields: object
-    ) -> bytes:
-        whole = {"index": 0, "logprobs": None, **choice}
-        body = {**self._head, "object": kind, "choices": [whole], **fields}
-        return _encode(body)
+def _completion(head: Mapping[str, object], done: Completion) -> bytes:
+    """Return a completion in one piece."""
+    message = {"role": "assistant", "content": done.content, "refusal": None}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": "stop",
+    }
+    fields = {"choices": [choice], "usage": done.usage, "kace": done.kace}
+    return _encode({**head, "object": "chat.completion", **fields})
 
 
-def event(data: bytes) -> bytes:
-    """Return data as one event of a stream."""
+def _chunk(
+    head: Mapping[str, object],
+    delta: Mapping[str, object],
+    finish: str | None = None,
+    **fields: object,
+) -> bytes:
+    """Return a part of a completion as an event of a stream."""
+    choice = {
+        "index": 0,
+        "delta": delta,
+        "logprobs": None,
+        "finish_reason": finish,
+    }
+    kind = "chat.completion.chunk"
+    body = {**head, "object": kind, "choices": [choice], **fields}
+    return _event(_encode(body))
+
+
+def _event(data: bytes) -> bytes:
     return b"data: " + data + b"\n\n"
 
 
@@ -399,11 +310,13 @@ def _encode(body: Mapping[str, object]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What a server solves with, which requests it accepts, and their caps."""
+    """What a server solves with, and who may use it.
+
+    The caps of the configuration hold for each request.
+    """
 
     config: Config
     tree: EpistemicTree | None = None
-    limits: RequestLimits = field(default_factory=RequestLimits)
     key: str | None = None
     record: Path | None = None  # the run that keeps what is solved
     grace: float = 10.0  # seconds that open requests get at the end
@@ -440,11 +353,13 @@ async def open_service(
         if model is None:
             model = open_model(config)
             stack.push_async_callback(model.aclose)
-        Ledger(options.limits.caps(), config.prices).require_price(model.name)
+        Ledger(config.caps(), config.prices).require_price(model.name)
         record = None
         if options.record:
+            manifest = manifest_of(config, options.tree)
+            manifest |= {"data": {"name": "served"}}
             record = stack.enter_context(
-                Record(options.record, config, options.tree)
+                Run(options.record, manifest, texts=config.problem_texts)
             )
         # The caps of the configuration hold per request; the session has none.
         unlimited = config.model_copy(
@@ -453,7 +368,7 @@ async def open_service(
         session = await stack.enter_async_context(
             open_session(unlimited, model=model, tree=options.tree)
         )
-        yield SolveService(session, options.limits, record)
+        yield SolveService(session, config, record)
 
 
 def disable_full_collections() -> None:
@@ -469,30 +384,26 @@ def disable_full_collections() -> None:
 def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     """Return the endpoint behind its guard."""
     served = options.config.model
-    names = list(dict.fromkeys((SOLVER, served, served.partition("/")[2])))
 
     async def health(request: Request) -> Response:
-        if service.closing:
-            return Response(b'{"status": "stopping"}', 503, media_type=JSON)
         return Response(b'{"status": "ok"}', media_type=JSON)
 
     async def home(request: Request) -> Response:
-        lines = (
-            f"kace is running with {served}",
-            "chat completions: /v1/chat/completions",
+        return PlainTextResponse(
+            f"kace is running with {served}\n"
+            "chat completions: /v1/chat/completions\n"
         )
-        return PlainTextResponse("\n".join(lines) + "\n")
 
     async def list_models(request: Request) -> Response:
         models = []
-        for name in names:
+        for name in (SOLVER, served):
             model = {"id": name, "object": "model", "created": 0}
             models.append({**model, "owned_by": SOLVER})
         body = _encode({"object": "list", "data": models})
         return Response(body, media_type=JSON)
 
     async def chat(request: Request) -> Response:
-        return await _answer(service, names, request)
+        return await _answer(service, request)
 
     async def verdict(request: Request) -> Response:
         given = read_body(await request.body(), VerdictBody)
@@ -542,168 +453,173 @@ def _render_missing(request: Request, error: Exception) -> Response:
     return _render_denial(Denial(error.status_code, error.detail))
 
 
-async def _answer(
-    service: SolveService, names: Sequence[str], request: Request
-) -> Response:
+async def _answer(service: SolveService, request: Request) -> Response:
     """Answer a request. Its solve is cancelled when its client disconnects."""
     body = read_body(await request.body(), ChatBody)
-    if body.model not in names:
-        raise ApiError(
-            f"there is no model '{body.model[:80]}' here: use 'kace'",
-            "model",
-            status=404,
-            code="model_not_found",
-        )
     problem = problem_of(body)
-    service.check(body)
+    head = {
+        "id": service.reply_id(problem, body.seed),
+        "created": int(time.time()),
+        "model": body.model,  # as the client named it
+    }
     if body.stream:
         # With this header proxies pass events on as they come.
         headers = {"x-accel-buffering": "no"}
-        events = _stream(service, problem, body)
+        events = _stream(service, problem, body, head)
         return StreamingResponse(
             events, headers=headers, media_type="text/event-stream"
         )
-    done = await _while_connected(request.receive, service.solve(problem, body))
+    solving = service.solve(problem, body.seed)
+    done = await _while_connected(request.receive, solving)
     if done is None:
         return Response(status_code=499)
-    writer = ReplyWriter(body, service.reply_id(problem, body))
-    return Response(writer.whole(done), media_type=JSON)
+    return Response(_completion(head, done), media_type=JSON)
 
 
 async def _stream(
-    service: SolveService, problem: Problem, body: ChatBody
+    service: SolveService,
+    problem: Problem,
+    body: ChatBody,
+    head: Mapping[str, object],
 ) -> AsyncIterator[bytes]:
     """Yield the events of a solve, and a heartbeat while none come."""
     steps: asyncio.Queue[str | None] = asyncio.Queue()
-    work = service.solve(problem, body, steps.put_nowait)
-    solving = asyncio.ensure_future(work)
+    solving = asyncio.create_task(
+        service.solve(problem, body.seed, steps.put_nowait)
+    )
     solving.add_done_callback(lambda _: steps.put_nowait(None))
-    writer = ReplyWriter(body, service.reply_id(problem, body))
     try:
-        yield writer.opening()
-        while True:
+        yield _chunk(head, {"role": "assistant", "content": ""})
+        while not solving.done() or not steps.empty():
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     step = await steps.get()
             except TimeoutError:
                 yield HEARTBEAT
                 continue
-            if step is None:
-                break
-            yield writer.step(step)
-        yield writer.closing(await solving)
+            if step is not None:
+                yield _chunk(head, {"reasoning_content": f"{step}\n"})
+        done = await solving
+        yield _chunk(head, {"content": done.content})
+        yield _chunk(head, {}, "stop", kace=done.kace)
+        if body.stream_options and body.stream_options.include_usage:
+            yield _chunk(head, {}, choices=[], usage=done.usage)
+        yield _event(b"[DONE]")
     except ApiError as error:
-        yield event(error.body())
+        yield _event(error.body())
     finally:
-        await _cancel(solving)
+        solving.cancel()
 
 
-async def _while_connected(receive: Receive, work: Awaitable[T]) -> T | None:
+async def _while_connected(
+    receive: Receive, work: Coroutine[Any, Any, T]
+) -> T | None:
     """Return what the work returns; cancel it when the client disconnects."""
+    working = asyncio.create_task(work)
 
-    async def disconnected() -> None:
+    async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        working.cancel()
 
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.create_task(disconnected())
+    watching = asyncio.create_task(watch())
     try:
-        both = {working, leaving}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        return await working if working.done() else None
+        return await working
+    except asyncio.CancelledError:
+        if not watching.done():  # the server cancels the request
+            raise
+        return None
     finally:
-        await _cancel(working)
-        await _cancel(leaving)
-
-
-async def _cancel(task: asyncio.Future[Any]) -> None:
-    """Cancel a task and wait until it has ended."""
-    task.cancel()
-    with suppress(asyncio.CancelledError, Exception):
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # else asyncio logs it as never retrieved
+        watching.cancel()
 
 
 # Solving
 
 
 class SolveService:
-    """Solves requests side by side, each within its limits."""
+    """Solves requests side by side, each within the caps of the configuration."""
 
     def __init__(
-        self,
-        session: Session,
-        limits: RequestLimits,
-        record: Record | None = None,
+        self, session: Session, config: Config, record: Run | None
     ) -> None:
         self.session = session
         price = session.ledger.price(session.kit.model.name)
         self._priced = price is not None
-        self.waiting = 0
-        self.closing = False
-        self._limits = limits
+        self._config = config
         self._record = record
-        self._plain = session.kit.sampling
+        self._stopping = False
         self._clocks: set[asyncio.Timeout] = set()
         self._places = asyncio.Semaphore(session.window)
 
-    def check(self, body: ChatBody) -> None:
-        """Refuse a request that cannot start. Raises `ApiError`."""
-        body.ignored()
-        if body.kace.max_usd is not None and not self._priced:
-            message = (
-                "max_usd needs a price for the model, and this server has none"
-            )
-            raise ApiError(message, "kace.max_usd")
-        if self.waiting >= MAX_WAITING:
-            message = f"{MAX_WAITING:,} requests are waiting already"
-            raise ApiError(message, status=429, code="busy")
+    def expire(self) -> None:
+        """End every request under way with an error."""
+        self._stopping = True
+        for clock in self._clocks:
+            clock.reschedule(0)
 
     async def solve(
         self,
         problem: Problem,
-        body: ChatBody,
+        seed: int | None = None,
         on_step: OnStep = lambda text: None,
     ) -> Completion:
         """Solve the problem of one request. Raises `ApiError`, with what was paid."""
-        limits = self._limits.least(body.kace)
         ledger = self.session.ledger
-        bill = Ledger(limits.caps(), ledger.prices, uncounted=ledger.uncounted)
+        bill = Ledger(
+            self._config.caps(), ledger.prices, uncounted=ledger.uncounted
+        )
+        clock = asyncio.timeout(0 if self._stopping else None)
         try:
-            async with self._within(limits.max_seconds), self._place(on_step):
-                solution = await self._solve(problem, body, bill, on_step)
-            if solution.answer is None and _all_failed(solution):
-                reason = solution.made[-1].detail or "no reply"
-                raise ApiError(
-                    f"the model failed every attempt ({reason})",
-                    status=502,
-                    code="upstream_failed",
-                )
-        except (ApiError, KaceError) as error:
+            async with clock:
+                self._clocks.add(clock)
+                # No more problems climb at once than keep the model busy.
+                async with self._places:
+                    solution = await self._climb(problem, seed, bill, on_step)
+            _refuse_failed(solution)
+        except (ApiError, KaceError, TimeoutError) as error:
             failure = _as_api_error(error)
             failure.paid = {
-                "kace": _cost(bill, self._priced),
+                "kace": self._cost(bill),
                 "usage": _usage(bill.usage),
             }
             raise failure from None
-        details = {
-            **_details(solution),
-            **_cost(bill, self._priced),
-            "seconds": round(solution.seconds, 3),
-            "seed": solution.seed,
-            "ignored": body.ignored(),
-        }
-        return Completion(_content(body, solution), bill.usage, details)
+        finally:
+            self._clocks.discard(clock)
+        details = {**_details(solution), **self._cost(bill)}
+        return Completion(_content(solution), _usage(bill.usage), details)
 
-    def reply_id(self, problem: Problem, body: ChatBody) -> str:
-        """Return an id of a reply. If the solve is recorded, it names problem and seed."""
-        name = f"chatcmpl-{secrets.token_hex(8)}"
-        if self._record is None or self._sampling(body) != self._plain:
-            return name
-        kept = Problem(without_secrets(problem.text))
-        seed = self.session.kit.seed if body.seed is None else body.seed
-        return f"{name}-{kept.id}-{seed}"
+    async def _climb(
+        self,
+        problem: Problem,
+        seed: int | None,
+        bill: Ledger,
+        on_step: OnStep,
+    ) -> Solution:
+        """Solve a problem, with its calls on a bill of its own, and record it."""
+        record = self._record
+        calls = None if record is None else record.calls
+        kit = self.session.billed(bill, calls, seed)
+        kit = replace(kit, observer=_Reporter(on_step))
+        if record is None:
+            return await solve(problem, kit)
+        record.keep_text(problem)
+        solution = await solve(problem, kit)
+        if record.pending(solution.problem, solution.seed):
+            record.keep(solution)
+        return solution
+
+    def _cost(self, bill: Ledger) -> dict[str, object]:
+        """Return what a request took; `usd` is `None` where a price is not known."""
+        calls = {role: spent.calls for role, spent in bill.roles.items()}
+        usd = round(bill.usd, 6) if self._priced else None
+        return {"calls": calls, "usd": usd}
+
+    # Verdicts
+
+    def reply_id(self, problem: Problem, seed: int | None) -> str:
+        """Return an id for a reply, which names problem and seed."""
+        seed = self.session.kit.seed if seed is None else seed
+        return f"chatcmpl-{secrets.token_hex(8)}-{problem.id}-{seed}"
 
     def keep_verdict(self, verdict: VerdictBody) -> Mapping[str, object]:
         """Record whether a reply was right, or the right answer. Raises `ApiError`."""
@@ -712,9 +628,9 @@ class SolveService:
         found = _REPLY_ID.fullmatch(verdict.id)
         record = self._record
         solution = None
-        if found and record:
+        if found and record is not None:
             solution = record.solution(found[1], int(found[2]))
-        if not record or not solution:
+        if record is None or solution is None:
             message = "no reply of this id is recorded (kace serve --record)"
             raise ApiError(message, "id", status=404, code="not_found")
         answer = verdict.answer or solution.answer
@@ -728,98 +644,17 @@ class SolveService:
             "answer": without_secrets(answer),
         }
         try:
-            record.keep_verdict(row)
-        except (KaceError, OSError) as error:
-            log.warning("%s", redact(str(error)))
-            message = "the verdict could not be written"
-            raise ApiError(message, status=503, code="not_recorded") from None
+            with LineLog(record.folder / VERDICTS) as verdicts:
+                verdicts.append(json.dumps(row, ensure_ascii=False))
+        except KaceError as error:
+            raise _as_api_error(error) from None
         return {"object": "kace.verdict", "id": verdict.id, **row}
 
-    def expire(self) -> None:
-        """End every request under way with an error."""
-        self.closing = True
-        for clock in list(self._clocks):
-            clock.reschedule(asyncio.get_running_loop().time())
 
-    async def _solve(
-        self, problem: Problem, body: ChatBody, bill: Ledger, on_step: OnStep
-    ) -> Solution:
-        kit = self._kit(body, bill, on_step)
-        if self._record is None:
-            return await solve(problem, kit)
-        problem = self._record.keep_problem(problem)
-        solution = await solve(problem, kit)
-        # A solve with other sampling is not what the run says.
-        if kit.sampling == self._plain:
-            self._record.keep_solution(solution)
-        return solution
+class _Reporter(Silent):
+    """Reports each attempt of one solve."""
 
-    def _kit(self, body: ChatBody, bill: Ledger, on_step: OnStep) -> Kit:
-        """Return the kit of one request, whose calls are entered on its bill."""
-        calls = self._record.calls if self._record else None
-        kit = self.session.billed(bill, calls, body.seed)
-        reporter = Reporter(kit.source, on_step)
-        return replace(
-            kit,
-            sampling=self._sampling(body),
-            source=reporter,
-            observer=reporter,
-        )
-
-    def _sampling(self, body: ChatBody) -> Mapping[str, TierSampling]:
-        """Return the tiers' sampling, with the request's cap on tokens."""
-        cap = body.max_completion_tokens or body.max_tokens
-        if cap is None:
-            return self._plain
-        sampling = {}
-        for tier, draw in self._plain.items():
-            most = min(draw.max_tokens, cap)
-            sampling[tier] = replace(draw, max_tokens=most)
-        return sampling
-
-    @asynccontextmanager
-    async def _within(self, seconds: float | None) -> AsyncIterator[None]:
-        """Run within a time limit. Raises `ApiError` when it is over."""
-        try:
-            async with asyncio.timeout(0 if self.closing else seconds) as clock:
-                self._clocks.add(clock)
-                try:
-                    yield
-                finally:
-                    self._clocks.discard(clock)
-        except TimeoutError:
-            error = ApiError(
-                f"not solved within {seconds or 0:g} s",
-                status=504,
-                code="budget_exceeded",
-            )
-            if self.closing or seconds is None:
-                error = ApiError(
-                    "the server is stopping", status=503, code="stopping"
-                )
-            raise error from None
-
-    @asynccontextmanager
-    async def _place(self, on_step: OnStep) -> AsyncIterator[None]:
-        """Hold one of the places: no more problems than keep the model busy."""
-        if self._places.locked():
-            on_step(f"Waiting: {self.waiting} ahead.")
-        self.waiting += 1
-        try:
-            await self._places.acquire()
-        finally:
-            self.waiting -= 1
-        try:
-            yield
-        finally:
-            self._places.release()
-
-
-class Reporter(Silent):
-    """Reports the attempts of one solve, and what each tier reads."""
-
-    def __init__(self, source: ContextSource | None, on_step: OnStep) -> None:
-        self._source = source
+    def __init__(self, on_step: OnStep) -> None:
         self._on_step = on_step
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
@@ -830,170 +665,56 @@ class Reporter(Silent):
         number = attempt.index + 1
         self._on_step(f"{attempt.tier.value} attempt {number}: {result}.")
 
-    async def retrieve(
-        self,
-        problem: Problem,
-        tier: TierName,
-        before: Sequence[Attempt],
-        earlier: Sequence[Context],
-    ) -> Context | None:
-        """Return what the source gives the tier; nothing without a source."""
-        if before:
-            self._on_step(f"Climbing to {tier.value}.")
-        if self._source is None:
-            return None
-        found = await self._source.retrieve(problem, tier, before, earlier)
-        if found is not None:
-            text = f"{tier.value} reads {counted(len(found.cards), 'card')}"
-            if found.cards and found.domains:
-                text += f" of {' and '.join(found.domains)}"
-            self._on_step(f"{text}.")
-        return found
 
-
-def _all_failed(solution: Solution) -> bool:
+def _refuse_failed(solution: Solution) -> None:
+    """Raise `ApiError` if the provider failed every attempt."""
     failures = (Outcome.PROVIDER_ERROR, Outcome.TIMEOUT)
-    return all(attempt.outcome in failures for attempt in solution.made)
+    if all(attempt.outcome in failures for attempt in solution.made):
+        reason = solution.made[-1].detail or "no reply"
+        message = f"the model failed every attempt ({reason})"
+        raise ApiError(message, status=502, code="upstream_failed")
 
 
-def _as_api_error(error: ApiError | KaceError) -> ApiError:
+def _as_api_error(error: ApiError | KaceError | TimeoutError) -> ApiError:
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, TimeoutError):
+        message = "the server is stopping"
+        return ApiError(message, status=503, code="stopping")
     if isinstance(error, BudgetExceeded):
         return ApiError(error.message, status=402, code="budget_exceeded")
     log.warning("%s", redact(str(error)))
-    return ApiError(error.message, status=502, code="upstream_refused")
+    return ApiError(error.message, status=502, code="refused")
 
 
 def _details(solution: Solution) -> dict[str, object]:
     """Return how the answer came about: the winner first, then by votes."""
 
-    def rank(group: Any) -> tuple[int, bool, Sequence[int]]:
-        others = group.answer != solution.answer
-        return -len(group.positions), others, group.positions
+    def rank(group: Any) -> tuple[int, bool]:
+        return -len(group.positions), group.answer != solution.answer
 
     votes = []
     for group in sorted(solution.classes, key=rank):
         votes.append({"answer": group.answer, "votes": len(group.positions)})
-    cards = {}
+    cards: dict[str, None] = {}
     for recall in solution.recalls:
-        cards.update(dict.fromkeys(recall.cards))
-    domains = solution.recalls[-1].domains if solution.recalls else ()
+        cards |= dict.fromkeys(recall.cards)
     return {
         "exit_path": solution.exit.value if solution.exit else None,
         "answer": solution.answer,
         "votes": votes,
         "cards": list(cards),
-        "domains": list(domains),
+        "domains": list(
+            solution.recalls[-1].domains if solution.recalls else ()
+        ),
         "attempts": len(solution.made),
+        "seconds": round(solution.seconds, 3),
+        "seed": solution.seed,
     }
 
 
-def _content(body: ChatBody, solution: Solution) -> str:
-    """Return the working, or else the answer in a sentence, cut at the stop texts."""
-    text = f"No answer was found in {len(solution.made)} attempts."
-    if solution.answer is not None:
-        text = solution.working or boxed(solution.answer)
-    stops = [body.stop] if isinstance(body.stop, str) else body.stop
-    for stop in stops:
-        if stop:
-            text = text.split(stop, 1)[0]
-    return text
-
-
-def _cost(bill: Ledger, priced: bool) -> dict[str, object]:
-    """Return what a request took; `usd` is `None` where a price is not known."""
-    calls = {}
-    tokens = {}
-    for role, spent in bill.roles.items():
-        usage = spent.usage
-        calls[role] = spent.calls
-        tokens[role] = {
-            "input": usage.input,
-            "cached": usage.cached,
-            "output": usage.output,
-        }
-    usd = round(bill.usd, 6) if priced else None
-    return {"calls": calls, "tokens": tokens, "usd": usd}
-
-
-# The record
-
-
-class Record:
-    """A run that keeps what is solved. A failing disk costs the record, not answers."""
-
-    def __init__(
-        self, folder: Path, config: Config, tree: EpistemicTree | None
-    ) -> None:
-        self._failed = False
-        self.calls = _RecordedCalls(inside(folder, "calls"), self)
-        manifest = {**manifest_of(config, tree), "data": {"name": "served"}}
-        self._run = Run(
-            folder, manifest, calls=self.calls, texts=config.problem_texts
-        )
-
-    def keep_problem(self, problem: Problem) -> Problem:
-        """Keep the text of a problem once; return it without keys of ours."""
-        problem = Problem(without_secrets(problem.text))
-        with self.writing():
-            self._run.keep_text(problem)
-        return problem
-
-    def solution(self, problem: str, seed: int) -> Solution | None:
-        """Return the solve of a problem, by its id, on a seed."""
-        return self._run.solution(problem, seed)
-
-    def keep_verdict(self, row: Mapping[str, object]) -> None:
-        """Append what is known of a reply. Raises `KaceError` if it cannot be written."""
-        with LineLog(self._run.folder / VERDICTS) as verdicts:
-            verdicts.append(json.dumps(row, ensure_ascii=False))
-
-    def keep_solution(self, solution: Solution) -> None:
-        """Keep the first solve of a problem and seed that its provider did not fail."""
-        with self.writing():
-            if self._run.pending(solution.problem, solution.seed):
-                self._run.keep(solution)
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Continue if the disk fails, and warn once."""
-        try:
-            yield
-        except (KaceError, OSError) as error:
-            if not self._failed:
-                self._failed = True
-                log.warning(
-                    "%s; the server continues and records what it can",
-                    redact(str(error)),
-                )
-
-    def __enter__(self) -> Record:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for part in (self.calls, self._run):
-            with self.writing():
-                part.close()
-
-
-class _RecordedCalls(CallStore):
-    """The calls of a record, kept as far as the disk allows."""
-
-    def __init__(self, folder: Path, record: Record) -> None:
-        super().__init__(folder)
-        self._record = record
-
-    def record(self, key: str) -> CallRecord | None:
-        """Return the call kept under a key, if it can be read."""
-        with self._record.writing():
-            return super().record(key)
-        return None
-
-    def check_room(self) -> None:
-        """Do nothing: an answer is worth its calls."""
-
-    def put_line(self, key: str, line: str) -> None:
-        """Keep a call, if it can be written."""
-        with self._record.writing():
-            super().put_line(key, line)
+def _content(solution: Solution) -> str:
+    """Return the working, or else the answer in a sentence."""
+    if solution.answer is None:
+        return f"No answer was found in {len(solution.made)} attempts."
+    return solution.working or boxed(solution.answer)
