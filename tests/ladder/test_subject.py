@@ -27,8 +27,8 @@ from kace.runs.manifest import hold_to, manifest_of
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 CHEMISTRY = Subject("organic chemistry", "choice")
 FROZEN_HASHES = {
-    "classify": "6291af4a8e781a58",
-    "classify_retry": "710911a2c92135b1",
+    "classify": "8e2f21e1a003d484",
+    "classify_retry": "5d6791cc52aa2e6c",
     "finish": "b5dd1bc3f303416a",
     "from_facts": "f6da33a7b1ece395",
     "knowledge": "7e9596a0d061e78c",
@@ -36,7 +36,7 @@ FROZEN_HASHES = {
     "lens_domain_patterns": "f1b32346637c8dbb",
     "lens_problem_setup": "5e38facc16737647",
     "notes": "8f0d5a8661c99970",
-    "reclassify": "b8b2b25330d28c91",
+    "reclassify": "28518e465fa03639",
     "solve": "d923ff586fbc4c4a",
     "synthesis": "7464af84d61735eb",
 }
