@@ -5,6 +5,7 @@ The folder holds other people's problems and is no part of this project.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections import Counter
@@ -18,12 +19,12 @@ from kace.config import load_config
 from kace.problems import (
     SPLITS,
     HubFile,
+    Problem,
     PublishedSet,
     load_dataset,
+    load_published,
     overlaps,
     published_sets,
-    read_folder,
-    read_hub,
 )
 from problems.splits import draw_all
 from tests.file_server import FileServer, address, serving
@@ -34,6 +35,10 @@ LEVELS = ("easy", "hard")
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no published data in {FOLDER}")
 each = pytest.mark.parametrize("known", published_sets().values(), ids=published_sets())
 Row = dict[str, object]
+
+
+def ours(name: str, split: str) -> tuple[Problem, ...]:
+    return load_dataset(name, split, load_config({"data_dir": FOLDER}, env={})).problems
 
 
 def local(name: str) -> list[Row]:
@@ -60,16 +65,14 @@ def test_the_lists_are_those_the_documented_draw_makes():
 
 @pytest.mark.parametrize("names", [("aime25", "math-hard", "olymmath"), ("gsm8k",)])
 def test_no_problem_stands_in_two_splits(names: tuple[str, ...]):
-    chosen = [published_sets()[name] for name in names]
-    sets = [read_folder(known, split, FOLDER).problems for known in chosen for split in SPLITS]
+    sets = [ours(name, split) for name in names for split in SPLITS]
     assert not any(overlaps(one, other) for one, other in combinations(sets, 2))
 
 
 def test_math_hard_is_spread_over_the_seven_subjects():
-    known = published_sets()["math-hard"]
     levels = {row["id"]: row["level"] for name in ("math500.jsonl", "math_l45_train.jsonl") for row in local(name)}
     for split in SPLITS:
-        problems = read_folder(known, split, FOLDER).problems
+        problems = ours("math-hard", split)
         spread = Counter(problem.domain for problem in problems)
         assert len(spread) == 7 and set(spread.values()) == {7, 8}
         assert {levels[problem.label] for problem in problems} == {4, 5}
@@ -128,32 +131,27 @@ FORMS: dict[str, Callable[[Row], Row]] = {
 """How each file is laid out on the hub, as its card describes it."""
 
 
-def without_hashes(known: PublishedSet) -> PublishedSet:
-    """The same data set, its files known by revision only."""
-    splits = {}
-    for name, split in known.splits.items():
-        splits[name] = split._replace(files=tuple(file._replace(sha256="") for file in split.files))
-    return known._replace(splits=splits)
-
-
 @each
 def test_the_form_on_the_hub_gives_the_same_problems(known: PublishedSet, tmp_path: Path):
     files: dict[str, bytes] = {}
-    for part in without_hashes(known).splits.values():
+    splits = {}
+    for name, part in known.splits.items():
         rows = [FORMS[part.local](row) for row in local(part.local)]
+        listed = []
         for number, file in enumerate(part.files):
             written = as_parquet if file.path.endswith(".parquet") else as_jsonl
-            files[address(file)] = written(rows[number :: len(part.files)])
+            content = files[address(file)] = written(rows[number :: len(part.files)])
+            listed.append(file._replace(sha256=hashlib.sha256(content).hexdigest()))
+        splits[name] = part._replace(files=tuple(listed))
     with serving(FileServer(files)) as hub:
+        config = load_config({"cache_dir": tmp_path, "hub": hub.url}, env={})
         for split in SPLITS:
-            ours = read_folder(known, split, FOLDER)
-            theirs = read_hub(without_hashes(known), split, cache_dir=tmp_path, hub=hub.url)
-            assert (theirs.hash, theirs.note) == (ours.hash, "")
-            assert {p.id: (p.answer, p.domain) for p in theirs.problems} == {
-                p.id: (p.answer, p.domain) for p in ours.problems
-            }
+            mine = ours(known.name, split)
+            theirs = load_published(known._replace(splits=splits), split, config)
+            assert theirs.note == ""
+            assert {p.id: (p.answer, p.domain) for p in theirs.problems} == {p.id: (p.answer, p.domain) for p in mine}
             if known.name != "gsm8k":  # whose published rows have no names
-                assert [problem.label for problem in theirs.problems] == [problem.label for problem in ours.problems]
+                assert [problem.label for problem in theirs.problems] == [problem.label for problem in mine]
     assert len(hub.seen) == len(known.files), "nothing is fetched twice"
 
 

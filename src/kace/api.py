@@ -53,7 +53,6 @@ from kace.problems import (
     load_problems,
     problems_hash,
     read_text,
-    set_hash,
 )
 from kace.runs.manifest import manifest_of
 from kace.runs.run import OnSolution, Run, climb_with, solve_all
@@ -435,7 +434,7 @@ def _data(given: Problems, split: str, config: Config) -> Dataset:
             "no problems were given",
             fix="give a data set, a file, or a list of problems",
         )
-    return Dataset("problems", ALL, problems, set_hash(problems), "given")
+    return Dataset("problems", ALL, problems, "given")
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -16,8 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import pydantic
@@ -26,7 +25,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
     SecretStr,
     ValidationError,
 )
@@ -55,7 +56,8 @@ PROFILES = {
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
 DEFAULT_PROFILE = "default"  # names the class defaults
-PRICES = Path(__file__).parent / "data" / "prices.toml"
+DATA = Path(__file__).parent / "data"
+PRICES = DATA / "prices.toml"
 BUNDLED_TREES = (
     Path(__file__).parent / "cards" / "bundled"
 )  # frozen, NAME.jsonl
@@ -64,12 +66,10 @@ AnswerKind = Literal["math", "text", "choice", "number"]
 """How answers are read: as mathematics, as text, as an option's letter, as a number."""
 
 Source = Literal["default", "preset", "profile", "file", "env", "flag"]
-Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[float, Field(ge=0, le=100)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
-Dollars = Annotated[float, Field(ge=0)]
 LadderTier = Literal["ES", "MS", "HS", "FLAT"]
 SubjectName = Annotated[
     str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")
@@ -91,10 +91,10 @@ Urls = Annotated[str, BeforeValidator(_joined_urls)]
 class Price:
     """USD per million tokens."""
 
-    input: Dollars
-    output: Dollars
-    cached: Dollars | None = None  # cached input, if priced apart
-    written: Dollars | None = (
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cached: NonNegativeFloat | None = None  # cached input, if priced apart
+    written: NonNegativeFloat | None = (
         None  # input written to a prompt cache, if priced apart
     )
     batch: Share = 0.5  # the share of all this that a call in a batch costs
@@ -132,38 +132,23 @@ class TierSampling:
     max_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(NamedTuple):
     """A model and the sampling of each tier, as a benchmark is run."""
 
     model: str
     sampling: Mapping[str, TierSampling]
 
 
-def _preset(model: str, *draws: tuple[float, int]) -> Preset:
-    """Return a preset from the temperature and the tokens of ES, MS and HS."""
-    tiers = {}
-    for tier, draw in zip(("ES", "MS", "HS"), draws, strict=True):
-        tiers[tier] = TierSampling(*draw)
-    return Preset(model, MappingProxyType(tiers))
+def _read_presets() -> dict[str, Preset]:
+    presets = {}
+    for name, row in tomllib.loads((DATA / "presets.toml").read_text()).items():
+        model = row.pop("model")
+        sampling = {tier: TierSampling(*draw) for tier, draw in row.items()}
+        presets[name] = Preset(model, sampling)
+    return presets
 
 
-_AIME = _preset(
-    "openai/gpt-4.1-mini", (0.6, 6_000), (0.6, 12_000), (0.8, 12_000)
-)
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        "aime25": _AIME,
-        "math-hard": _preset(
-            "openai/gpt-4o-mini", (0.6, 2_000), (0.6, 2_000), (0.8, 2_000)
-        ),
-        "olymmath": _AIME,
-        # A 0.5B model loses accuracy at the paper's temperatures (docs/results.md).
-        "starter": _preset(
-            "local/qwen2.5-coder-0.5b", (0.2, 500), (0.2, 500), (0.4, 500)
-        ),
-    }
-)
+PRESETS = _read_presets()
 BENCHMARK_PRESETS = {
     "aime25": "aime25",
     "math-hard": "math-hard",
@@ -197,9 +182,9 @@ class RetrievalConfig(BaseModel):
     skip_threshold: Score | None = None
     # The most cards an attempt reads: the best-ranked of its block. Left out, two with
     # demonstrations and all others.
-    max_cards: Positive | None = None
+    max_cards: PositiveInt | None = None
     # A larger block is ranked and cut to this.
-    max_card_tokens: Positive = 5_000
+    max_card_tokens: PositiveInt = 5_000
     # After the instructions (always so for cards without demonstrations), before the
     # problem, or as few-shot demonstrations.
     placement: Literal["instructions", "problem", "demonstrations"] = (
@@ -223,80 +208,71 @@ class Draw(BaseModel):
 
 
 class Config(BaseModel):
-    """Everything a run depends on but the problems.
-
-    Excluded fields are not in a run's manifest by default.
-    """
+    """Everything a run depends on but the problems."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str
     preset: str
     base_url: Urls | None = None  # of openai/ models
-    api_key: SecretStr | None = Field(default=None, exclude=True)
-    anthropic_base_url: (
-        Annotated[Urls, PlainSerializer(lambda urls: first_url(urls))] | None
-    ) = None
-    anthropic_api_key: SecretStr | None = Field(default=None, exclude=True)
+    api_key: SecretStr | None = None
+    anthropic_base_url: Urls | None = None
+    anthropic_api_key: SecretStr | None = None
     # Writes and judges cards, and gathers facts for synthesis.
-    teacher: str | None = Field(default=None, exclude=True)
-    teacher_base_url: Urls | None = Field(default=None, exclude=True)
-    teacher_api_key: SecretStr | None = Field(default=None, exclude=True)
+    teacher: str | None = None
+    teacher_base_url: Urls | None = None
+    teacher_api_key: SecretStr | None = None
     # Must leave room in the context of its server.
-    teacher_max_tokens: Tokens = Field(default=16_000, exclude=True)
+    teacher_max_tokens: Tokens = 16_000
     # The key that clients of `kace serve` must send.
-    serve_key: SecretStr | None = Field(default=None, exclude=True)
+    serve_key: SecretStr | None = None
     # Wait for exchange replies and for batch jobs to end; or stop and name what is missing.
-    wait: bool = Field(default=True, exclude=True)
+    wait: bool = True
     # The learner multiplies it by 10,000, and tables hold integers of 64 bits.
     seed: Annotated[int, Field(ge=0, lt=1 << 40)] = 0
     temperature: Temperature | None = None  # of every tier, over the preset's
     max_tokens: Tokens | None = None  # of every tier, over the preset's
-    sampling: dict[LadderTier, Draw] = Field(default_factory=dict)
+    sampling: dict[LadderTier, Draw] = {}
     # What MS and HS read: a path or a bundled tree's name. Without one, the problem alone.
     tree: Path | None = None
     retrieval: RetrievalConfig = RetrievalConfig()
     # A profile's name or a TOML file; left out, the tree's own.
-    profile: str | None = Field(default=None, exclude=True)
+    profile: str | None = None
     # Keep problem texts in the run directory.
-    problem_texts: bool = Field(default=True, exclude=True)
+    problem_texts: bool = True
     # If HS fails, the teacher gathers what its attempts agree on, to finish from.
     synthesis: bool = False
     # Calls under way at once; left out, 64.
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
     # Seconds for one call, all its retries included.
-    timeout: Annotated[float, Field(gt=0)] = 600.0
-    max_calls: Positive | None = None
-    max_usd: Annotated[float, Field(gt=0)] | None = None
-    prices: dict[str, Price] = Field(default_factory=dict)
+    timeout: PositiveFloat = 600.0
+    max_calls: PositiveInt | None = None
+    max_usd: PositiveFloat | None = None
+    prices: dict[str, Price] = {}
     # Attempts as jobs of the provider's batch API: cheaper, within a day.
-    batch: bool = Field(default=False, exclude=True)
+    batch: bool = False
     # The most requests of a job; left out, the provider's limit.
-    batch_size: Positive | None = Field(default=None, exclude=True)
+    batch_size: PositiveInt | None = None
     # A Ray cluster to solve on: auto, or its address.
-    ray: str | None = Field(default=None, exclude=True)
+    ray: str | None = None
     # Keep finished calls on disk and never pay for one twice.
-    cache: bool = Field(default=True, exclude=True)
-    cache_dir: Path = Field(default=Path(), exclude=True)
-    hub: str = Field(default="https://huggingface.co", exclude=True)
+    cache: bool = True
+    cache_dir: Path = Path()
+    hub: str = "https://huggingface.co"
     # A folder with the published data sets' files; left out, they are downloaded.
-    data_dir: Path | None = Field(default=None, exclude=True)
+    data_dir: Path | None = None
     # The name of a field in a JSONL file, as in `problem = "question"`.
-    fields: dict[ProblemField, str] = Field(default_factory=dict, exclude=True)
+    fields: dict[ProblemField, str] = {}
     # What problems are about, and how answers are read. Manifests name them if changed.
-    subject: SubjectName = Field(default="mathematics", exclude=True)
-    answers: AnswerKind = Field(default="math", exclude=True)
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=1e-6, exclude=True
-    )
+    subject: SubjectName = "mathematics"
+    answers: AnswerKind = "math"
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-6
     # Beyond the paper and off (docs/concepts.md). Manifests name them if changed.
-    logprobs: bool = Field(default=False, exclude=True)  # record confidences
-    vote: Literal["majority", "confidence"] = Field(
-        default="majority", exclude=True
-    )
+    logprobs: bool = False  # record confidences
+    vote: Literal["majority", "confidence"] = "majority"
     # The training run that calibrates it.
-    confidence_from: Path | None = Field(default=None, exclude=True)
-    sources: dict[str, Source] = Field(default_factory=dict, exclude=True)
+    confidence_from: Path | None = None
+    sources: dict[str, Source] = {}
 
     def source(self, name: str) -> Source:
         """Return where a value came from."""
@@ -354,6 +330,19 @@ class Config(BaseModel):
         return self.model_copy(update=update)
 
 
+RECORDED = {
+    "anthropic_base_url",
+    "base_url",
+    "max_tokens",
+    "model",
+    "preset",
+    "retrieval",
+    "sampling",
+    "seed",
+    "synthesis",
+    "temperature",
+}
+"""What a run's manifest always holds of a configuration, where it is given."""
 SETTINGS = (*Config.model_fields, *RetrievalConfig.model_fields)
 
 
@@ -388,31 +377,36 @@ def load_config(
     the nearest known one.
     """
     env = os.environ if env is None else env  # noqa: TID251 - the one place
-    found = Path(CONFIG_FILE)
-    if file is None and found.is_file():
-        file = found
-    layers: list[tuple[Source, Mapping[str, object]]] = [
-        ("file", _read_toml(file) if file else {}),
-        ("env", _from_env(env)),
-        ("flag", flags or {}),
-    ]
-    values: dict[str, object] = {"cache_dir": user_cache(env)}
-    prices: dict[str, object] = dict(_read_toml(PRICES))
-    retrieval: dict[str, object] = {}
+    if file is None and Path(CONFIG_FILE).is_file():
+        file = Path(CONFIG_FILE)
+    in_file = _read_toml(file) if file else {}
+    in_env = _from_env(env)
+    typed = {
+        name: value
+        for name, value in (flags or {}).items()
+        if value is not None
+    }
+    named = {**in_file, **in_env, **typed}
+    tree = tree_path(str(named["tree"])) if named.get("tree") else None
+    profile = profile_of(named.get("profile"), tree).get("retrieval", {})
+    layers: dict[Source, Mapping[str, object]] = {
+        "profile": profile,
+        "file": in_file,
+        "env": in_env,
+        "flag": typed,
+    }
+    tables = {"prices": _read_toml(PRICES), "retrieval": {}}
+    values: dict[str, object] = {"cache_dir": user_cache(env), **tables}
     sources: dict[str, Source] = {}
-    for source, layer in layers:
+    for source, layer in layers.items():
         for name, value in layer.items():
-            if value is None:
-                continue
-            if name == "prices" and isinstance(value, Mapping):
-                prices |= value
-            elif name == "retrieval" and isinstance(value, Mapping):
-                retrieval |= value
-                sources |= {f"retrieval.{key}": source for key in value}
+            if name in tables and isinstance(value, Mapping):
+                tables[name] |= value
+                sources |= {f"{name}.{key}": source for key in value}
             elif name in RetrievalConfig.model_fields:
-                retrieval[name] = value
+                tables["retrieval"][name] = value
                 sources[f"retrieval.{name}"] = source
-            elif name in Config.model_fields and name != "sources":
+            elif name in Config.model_fields:
                 values[name] = value
                 sources[name] = source
             else:
@@ -421,15 +415,9 @@ def load_config(
                     f"unknown setting '{name}' from {source}{near}",
                     fix="see docs/quickstart.md for the settings",
                 )
+    if tree:
+        values["tree"] = tree
     _check_keys(values, sources)
-    values.setdefault("prices", prices)
-    if values.get("tree"):
-        values["tree"] = tree_path(str(values["tree"]))
-    sections = profile_of(values.get("profile"), values.get("tree"))
-    profile = sections.get("retrieval", {})
-    for name in profile:
-        sources.setdefault(f"retrieval.{name}", "profile")
-    values["retrieval"] = {**profile, **retrieval}
     _apply_preset(values, sources)
     try:
         return Config.model_validate({**values, "sources": sources})
@@ -463,16 +451,17 @@ def _apply_preset(
     values: dict[str, object], sources: dict[str, Source]
 ) -> None:
     """Fill in the preset, and the model it names if none was given."""
-    model = str(values.get("model", "local/"))
-    own = "starter" if is_embedded(model) else "aime25"
-    preset = str(values.setdefault("preset", own))
-    if preset not in PRESETS:
+    embedded = is_embedded(str(values.get("model", "local/")))
+    values.setdefault("preset", "starter" if embedded else "aime25")
+    preset = PRESETS.get(str(values["preset"]))
+    if preset is None:
+        near = nearest(str(values["preset"]), PRESETS)
         raise UsageError(
-            f"unknown preset '{preset}'{nearest(preset, PRESETS)}",
+            f"unknown preset '{values['preset']}'{near}",
             fix="choose a known preset",
         )
     if "model" not in values:
-        values["model"] = PRESETS[preset].model
+        values["model"] = preset.model
         sources["model"] = "preset"
 
 
@@ -485,33 +474,28 @@ def profile_of(
     the class defaults, so its sections are empty. A tree that is a file, NAME.jsonl,
     keeps its own in NAME.toml beside it.
     """
-    kept = Path()
-    if tree:
+    path = PROFILES.get(str(name), Path(str(name)))
+    if not name:
         place = Path(str(tree))
         inside = place.parent.name == "snapshots"
-        kept = (place.parents[1] if inside else place) / PROFILE_FILE
-        if place.is_file() and not kept.is_file():
-            kept = place.with_suffix(".toml")
-    chosen = str(name or (kept if kept.is_file() else DEFAULT_PROFILE))
-    if chosen == DEFAULT_PROFILE:
+        path = (place.parents[1] if inside else place) / PROFILE_FILE
+        if place.is_file() and not path.is_file():
+            path = place.with_suffix(".toml")
+    if name == DEFAULT_PROFILE or not (name or (tree and path.is_file())):
         return {}
-    path = PROFILES.get(chosen, Path(chosen))
     if not path.is_file():
+        near = nearest(str(name), (*PROFILES, DEFAULT_PROFILE))
         raise UsageError(
-            f"unknown profile '{name}'{nearest(chosen, (*PROFILES, DEFAULT_PROFILE))}",
-            fix="or name a TOML file",
+            f"unknown profile '{name}'{near}", fix="or name a TOML file"
         )
-    # A tree may come from somebody else, so that links in it are not followed.
-    found = _read_toml(path, Path.read_bytes if name else read_plain)
-    sections = {}
-    for section, values in found.items():
-        known = section in ("retrieval", "learning")
-        if not known or not isinstance(values, dict):
+    # A tree may come from others, so that links in it are not followed.
+    sections = _read_toml(path, Path.read_bytes if name else read_plain)
+    for section, values in sections.items():
+        if section not in ("retrieval", "learning") or type(values) is not dict:
             raise UsageError(
-                f"{chosen}: '{section}' is no part of a profile",
+                f"{path}: '{section}' is no part of a profile",
                 fix="use [retrieval] and [learning]",
             )
-        sections[section] = values
     return sections
 
 
@@ -543,7 +527,7 @@ def user_cache(env: Mapping[str, str] | None = None) -> Path:
 
 def _read_toml(
     path: Path, read: Callable[[Path], bytes] = Path.read_bytes
-) -> Mapping[str, object]:
+) -> dict[str, Any]:
     fix = "name a TOML file; see docs/quickstart.md for an example"
     try:
         with readable(path, fix):
@@ -559,15 +543,12 @@ def _from_env(env: Mapping[str, str]) -> Mapping[str, object]:
             values[name] = env[variable]
     for variable, value in env.items():
         name = variable.removeprefix(ENV_PREFIX).lower()
-        if value and variable.startswith(ENV_PREFIX):
-            if name in SETTINGS:
-                values[name] = value
-                continue
-            near = difflib.get_close_matches(name, SETTINGS, n=1)
-            hint = ""
-            if near:
-                hint = f"; did you mean {ENV_PREFIX}{near[0].upper()}?"
-            log.warning("kace: %s names no setting%s", variable, hint)
+        if not value or not variable.startswith(ENV_PREFIX):
+            continue
+        if name in SETTINGS:
+            values[name] = value
+        else:
+            log.warning("kace: %s names no setting", variable)
     return values
 
 
@@ -576,7 +557,7 @@ def _first_error(error: ValidationError, sources: Mapping[str, Source]) -> str:
     name = ".".join(map(str, first["loc"]))
     source = sources.get(name) or sources.get(str(first["loc"][0]))
     origin = f" (from {source})" if source else ""
-    return f"setting '{name}'{origin}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    return f"setting '{name}'{origin}: {first['msg']}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -14,13 +14,13 @@ import pytest
 from kace.baselines.evaluate import Trial, run_trial
 from kace.config import load_config
 from kace.errors import DataError, KaceError, UsageError
-from kace.problems import Dataset, Problem, set_hash
+from kace.problems import Dataset, Problem
 from kace.runs.run import Run
 from kace.runs.shards import Shard, merge_shards
 from kace.runs.table import Table
 
 PROBLEMS = tuple(Problem(f"What is {n} + {n}?", answer=str(2 * n), label=f"sum-{n}") for n in range(40))
-DATA = Dataset("sums", "test", PROBLEMS, set_hash(PROBLEMS), "made up")
+DATA = Dataset("sums", "test", PROBLEMS, "made up")
 WHOLE = Trial("tiered", DATA, load_config({"model": "scripted/dice?sides=3"}), seeds=2)
 THIRDS = tuple(Shard(index, 3) for index in (1, 2, 3))
 
@@ -115,7 +115,7 @@ def test_a_merge_that_was_killed_is_done_by_the_same_command(shards: list[Path],
 def test_a_damaged_line_costs_itself_and_a_shard_may_be_empty(shards: list[Path], tmp_path: Path):
     with (shards[0] / "traces.jsonl").open("a") as trace:
         trace.write("{broken\n")
-    few = replace(DATA, problems=PROBLEMS[:1], hash=set_hash(PROBLEMS[:1]))
+    few = replace(DATA, problems=PROBLEMS[:1])
     alone = [solved(replace(WHOLE, data=few, shard=Shard(i, 2)), tmp_path / f"few{i}") for i in (1, 2)]
     assert merge_shards(alone, tmp_path / "few").gaps == ()
     assert merge_shards(shards, tmp_path / "merged").gaps == ()

@@ -12,18 +12,17 @@ from kace.config import Config
 from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.problems import (
+    ALL,
     BUNDLED,
     NAMES,
     SPLITS,
     Dataset,
     HubFile,
     canonical,
-    check_labelled,
     is_cached,
     labelled,
     load_bundled,
     load_dataset,
-    load_problems,
     problem_rows,
     published_sets,
     split_problems,
@@ -120,9 +119,8 @@ def split(
     The draw depends on the texts alone. Problems that are one, reworded, and those of
     one family stay together. FILE is JSONL, a JSON list or CSV.
     """
-    problems = load_problems(file, options.config().fields)
-    check_labelled(problems, file.name, str(file))
-    for name, part in split_problems(problems, shares).items():
+    data = labelled(load_dataset(file, ALL, options.config()))
+    for name, part in split_problems(data.problems, shares).items():
         path = out / f"{name}.jsonl"
         if part:
             write_atomic(path, "\n".join(problem_rows(part)) + "\n")

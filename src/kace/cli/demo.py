@@ -17,7 +17,7 @@ from kace.cli.terminal import RunProgress, columns, note, print_lines, run_async
 from kace.config import Config, tree_path
 from kace.errors import KaceError
 from kace.ladder.record import Solution
-from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled, set_hash
+from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled
 
 RECORDED = DATA / "demo"
 WITHOUT = "without-cards"
@@ -84,13 +84,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
     tree = open_tree(tree_path("starter"))
     intro = INTRO.format(problems=len(problems), cards=len(tree))
     print(_wrapped(intro), flush=True)
-    data = Dataset(
-        "starter-demo",
-        "chosen",
-        problems,
-        set_hash(problems),
-        "the starter set",
-    )
+    data = Dataset("starter-demo", "chosen", problems, "the starter set")
     before = _solve(Trial("tiered", data, config, 1), folder / WITHOUT)
     if not replay:
         print(f"{config.model}, frozen: a minute or two on two cores.")

@@ -19,7 +19,7 @@ from kace.config import Config
 from kace.files import write_atomic
 from kace.models.base import Request
 from kace.models.scripted import Scripted
-from kace.problems import Dataset, Problem, load_bundled, set_hash
+from kace.problems import Dataset, Problem, load_bundled
 from kace.report.evaluation import evaluation_of, page
 from kace.runs.table import open_tables
 
@@ -103,7 +103,7 @@ def load_slices(config: Config) -> tuple[tuple[Problem, ...], Dataset]:
     train = _first_per_family(load_bundled("starter", "train"))
     data = load_data("starter", "validation", config)
     held_out = _first_per_family(data.problems)
-    return train, replace(data, problems=held_out, hash=set_hash(held_out))
+    return train, replace(data, problems=held_out)
 
 
 def _first_per_family(problems: Sequence[Problem]) -> tuple[Problem, ...]:

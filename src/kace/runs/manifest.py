@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kace.answers.kinds import MATHEMATICS
-from kace.config import Config, RetrievalConfig, base_urls, first_url
+from kace.config import RECORDED, Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
 from kace.files import read_plain, readable, write_atomic
 from kace.ladder.policies import open_vote
@@ -82,14 +82,12 @@ def manifest_of(
     config: Config, tree: EpistemicTree | None = None
 ) -> dict[str, object]:
     """Return what a run depends on, free of secrets. A tree counts by its content."""
-    left_out = {"max_calls", "max_usd", "prices", "tree", *PACE}
     settings = config.model_dump(
-        mode="json",
-        exclude_none=True,
-        exclude=left_out,
+        mode="json", exclude_none=True, include=RECORDED
     )
-    if config.base_url:
-        settings["base_url"] = first_url(config.base_url)
+    for name in ("base_url", "anthropic_base_url"):
+        if name in settings:
+            settings[name] = first_url(settings[name])
     if config.synthesis:
         settings |= _teacher_settings(config)
     for name in NAMED:
