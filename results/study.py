@@ -21,7 +21,7 @@ from pathlib import Path
 
 from kace.cards.card import Card, Provenance, Status
 from kace.cards.store import INDEX_FILE, TreeStore, open_tree
-from kace.learning.calibrate import write_index
+from kace.ladder.relevance import TextTable, best_encoder
 from kace.problems import load_problems
 
 SIDE_BY_SIDE = 4
@@ -91,7 +91,8 @@ def write_admitted(tree: Path, out: Path, train: Path) -> None:
     )
     TreeStore.open(out).freeze(author="study")
     (out / "profile.toml").write_bytes((tree / "profile.toml").read_bytes())
-    write_index(open_tree(out), load_problems(train), out / INDEX_FILE)
+    table = TextTable(open_tree(out), load_problems(train), best_encoder())
+    table.index().save(out / INDEX_FILE)
 
 
 class Study:

