@@ -30,7 +30,7 @@ Tell = Callable[[str, object], None]
 
 def run_to_the_end(folder: Path) -> None:
     with Run(folder, manifest_of(CONFIG)) as run:
-        todo = [p for p in PROBLEMS if run.finished(p, 0) is None]
+        todo = [p for p in PROBLEMS if run.solution(p.id, 0) is None]
 
         async def work() -> None:
             async with open_session(CONFIG, calls=run.calls) as session:

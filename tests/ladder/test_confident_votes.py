@@ -174,7 +174,7 @@ def config(**flags: object) -> Config:
 
 def solve_in(folder: Path, settings: Config, model: Scripted) -> list[Solution]:
     with Run(folder, manifest_of(settings)) as opened:
-        todo = [problem for problem in PROBLEMS if opened.finished(problem, settings.seed) is None]
+        todo = [problem for problem in PROBLEMS if opened.solution(problem.id, settings.seed) is None]
 
         async def work() -> None:
             async with open_session(settings, calls=opened.calls, model=model) as session:

@@ -49,13 +49,6 @@ def a_row(
         input=usage[0],
         cached=usage[1],
         output=usage[2],
-        classifier_calls=0,
-        classifier_input=0,
-        classifier_cached=0,
-        classifier_output=0,
-        card_tokens=0,
-        read_tokens=0,
-        estimated=False,
         cards=cards,
         abstained=abstained,
         seconds=1.0,
@@ -81,10 +74,9 @@ def changed(
         table if rows is None else rows,
         name=table.name if name is None else name,
         manifest=table.manifest.content if manifest is None else manifest,
-        folder=folder or table.folder,
     )
-    for each in damage:
-        found.select("INSERT INTO damage VALUES (?, ?)", (each.line, each.reason))
+    found.folder = folder
+    found.damage += damage
     return found
 
 

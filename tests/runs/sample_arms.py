@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from pathlib import Path
 
 from kace.ladder.tiers import PAPER_CALLS, ExitPath
 from kace.runs.table import SolveRow, Table
@@ -45,7 +44,7 @@ def an_arm(
         for seed in range(seeds):
             rows.append(_row(number, seed, rate, draw, fixed=fixed, tree=tree, labelled=labelled))
     made = {**manifest(name, model=model, tree=tree), **(notes or {})}
-    return Table.of(rows, name=name, manifest=made, folder=Path("runs") / name)
+    return Table.of(rows, name=name, manifest=made)
 
 
 def _row(
@@ -85,7 +84,6 @@ def _row(
         classifier_cached=300 * reads,
         classifier_output=12 * reads,
         card_tokens=640 * reads,
-        read_tokens=900 * reads,
         estimated=True,
         cards=("EXACT_IT_HELPS",) if reads else (),
         abstained=False,

@@ -53,12 +53,6 @@ def test_a_failed_call_is_a_wrong_answer_and_counted():
     assert found.failed == 1
 
 
-def test_the_share_of_attempts_that_the_token_cap_cut_is_a_figure():
-    found = metrics_of(an_arm("a", [replace(a_row("a"), truncated=1), a_row("b")]))
-    assert found.truncated == 0.25
-    assert metrics_of(an_arm("a", [])).truncated is None
-
-
 def test_unlabelled_solves_count_for_calls_and_not_for_accuracy():
     found = metrics_of(an_arm("a", [a_row("a"), a_row("b", None, exit=ExitPath.MS_MAJORITY)]))
     assert (found.solves, found.labelled, found.accuracy, found.paper_calls) == (2, 1, 1.0, 3.5)
@@ -81,12 +75,12 @@ def test_an_empty_arm_is_no_crash():
 def test_active_tokens_are_those_of_the_fullest_prompt():
     rows = [
         a_row("a"),
-        replace(a_row("b"), card_tokens=400, read_tokens=400),
-        replace(a_row("c"), card_tokens=800, read_tokens=1_400, estimated=True),
+        replace(a_row("b"), card_tokens=400),
+        replace(a_row("c"), card_tokens=800, estimated=True),
     ]
     found = metrics_of(an_arm("a", rows)).card_tokens
     assert found is not None
-    assert (found.mean, found.most, found.read, found.estimated) == (400, 800, 600, True)
+    assert (found.mean, found.most, found.estimated) == (400, 800, True)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +111,7 @@ def test_a_system_without_a_ladder_has_accuracy_and_calls_but_no_exits():
 
 
 def test_damage_and_retries_are_part_of_the_figures():
-    arm = changed(an_arm("a", [a_row("a"), a_row("b")] * 2), damage=(Damage(3, "torn"),))
-    arm.select("UPDATE solves SET retried = 1")
+    arm = changed(an_arm("a", []), [a_row("a"), a_row("b")] * 2, damage=(Damage(3, "torn"),))
     found = metrics_of(arm)
     assert (found.damaged, found.retried) == (1, 2)
     assert asdict(found)["name"] == "a", "figures can be written as JSON"

@@ -29,7 +29,7 @@ def config(**flags: object) -> Config:
 
 def solve_in(folder: Path, settings: Config, model: Scripted | None = None) -> Run:
     with Run(folder, manifest_of(settings)) as run:
-        todo = [p for p in PROBLEMS if run.finished(p, settings.seed) is None]
+        todo = [p for p in PROBLEMS if run.solution(p.id, settings.seed) is None]
 
         async def work() -> None:
             async with open_session(settings, calls=run.calls, model=model) as session:
@@ -112,7 +112,7 @@ def test_a_damaged_trace_is_mended_from_the_calls(tmp_path: Path, how: str):
     inner = Scripted(dice(3), name="dice?sides=3")
     run = solve_in(tmp_path, config(), inner)
     assert inner.calls == 0, "the calls are still on disk"
-    assert len(run.damage) == (1 if how == "flipped line" else 0)
+    assert len(run.table.damage) == (1 if how == "flipped line" else 0)
     assert {record.label: (record.exit, record.answer) for record in recorded(tmp_path)} == before
     assert len(recorded(tmp_path)) == len(PROBLEMS)
     assert again >= 1

@@ -235,7 +235,7 @@ def _solve_file(
             if not as_json:
                 print(audit_line(solution), flush=True)
 
-        for damage in run.damage:
+        for damage in run.table.damage:
             note(
                 f"kace: {run.folder}/traces.jsonl:{damage.line}: {damage.reason}; "
                 "that problem is solved again"

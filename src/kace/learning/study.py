@@ -655,7 +655,7 @@ class Workbench:
         texts = self.config.problem_texts
         with Run(folder, manifest, calls=self.calls, texts=texts) as run:
             if not done:
-                known = [run.finished(each, seed) for each in problems]
+                known = [run.solution(each.id, seed) for each in problems]
                 if self.observer:
                     before = len(known) - known.count(None)
                     self.observer.run_started(step, len(problems), before)

@@ -204,7 +204,7 @@ def inbox_page(request: PageRequest) -> Page:
     item = request.workspace.item("inbox", request.parts["inbox"])
     inbox = Inbox(item.path)
     entries = inbox.entries()
-    part = slice_of(request, len(entries), entries, PER_PAGE)
+    part = slice_of(request, entries, PER_PAGE)
     requests = []
     for entry in part.rows:
         _, text = inbox.read(entry.name)

@@ -253,7 +253,6 @@ def run_page(request: PageRequest) -> Page:
     table = workspace.table(name)
     choice = choice_of(request, name)
     base = workspace.table(choice.base) if choice.base else None
-    counts = table.counts()
     metrics = table.metrics(known_prices().get(table.manifest.model), base=base)
     sorted_by = f"attempts of {choice.base}" if base else OWN
     shares = {}
@@ -269,36 +268,25 @@ def run_page(request: PageRequest) -> Page:
         broken = [use for use in table.cards(base=base) if use.broken]
         broken.sort(key=lambda use: use.gained - use.broken)
     heads = dict(HEADS)
-    if len(counts.seeds) < 2:
+    if len(table.seeds) < 2:
         del heads["seed"]
-
-    def rows(limit: int, offset: int) -> Sequence[object]:
-        return table.solves(
-            choice.where,
-            sort=choice.sort,
-            limit=limit,
-            offset=offset,
-            base=base,
-        )
 
     def address(**changes: str) -> str:
         query = choice.query(**changes)
         return request.link("run", name, **query) + "#solves"
 
-    total = table.count(choice.where, base=base)
+    rows = table.solves(choice.where, sort=choice.sort, base=base)
     values = {
         "table": table,
         "manifest": table.manifest,
-        "counts": counts,
         "metrics": metrics,
         "tree": workspace.tree_of(name),
         "wilson": wilson,
         "exits_plot": exits_plot([replace(metrics, name=name)], sorted_by),
         "by_card": broken[:GROUPS],
         "shares": shares,
-        "exits": table.exits(),
         "choice": choice,
-        "part": slice_of(request, total, rows, PER_PAGE, IN_FILES),
+        "part": slice_of(request, rows, PER_PAGE, IN_FILES),
         "others": workspace.related(name),
         "views": views,
         "heads": heads,
@@ -439,9 +427,11 @@ def solve_page(request: PageRequest) -> Page:
         raise NotHere(what)
     choice = choice_of(request, name)
     base = request.workspace.table(choice.base) if choice.base else None
-    number, before, after = table.neighbours(
-        problem, record.seed, choice.where, sort=choice.sort, base=base
-    )
+    rows = table.solves(choice.where, sort=choice.sort, base=base)
+    number = 0  # in the list, from 1; 0 for a solve that is not in it
+    for place, row in enumerate(rows, 1):
+        if (row.problem, row.seed) == (problem, record.seed):
+            number = place
     mark = mark_of(record.correct)
     if record.answer is None and record.correct is None:
         mark = "nothing"
@@ -450,9 +440,9 @@ def solve_page(request: PageRequest) -> Page:
     for run in (name, *related):
         with suppress(KaceError):
             other = request.workspace.table(run)
-            where = SolveFilter(problem=problem)
-            for row in other.solves(where, sort="seed"):
-                elsewhere.append((run, row))
+            for row in other:
+                if row.problem == problem:
+                    elsewhere.append((run, row))
     senders: dict[Messages, int] = {}  # the first attempt with each prompt
     for position, attempt in enumerate(record.made):
         senders.setdefault(attempt.messages, position)
@@ -471,9 +461,9 @@ def solve_page(request: PageRequest) -> Page:
         "plurality": FALLBACK_GATE.votes,
         "choice": choice,
         "number": number,
-        "total": table.count(choice.where, base=base),
-        "before": before,
-        "after": after,
+        "total": len(rows),
+        "before": rows[number - 2] if number > 1 else None,
+        "after": rows[number] if 0 < number < len(rows) else None,
         "all_open": request.query.get("open") == "all",
         "elsewhere": elsewhere,
     }
@@ -556,7 +546,7 @@ def _pages_below(workspace: Workspace, item: Item) -> Iterator[tuple[str, ...]]:
         base = workspace.base_of(item.name)
         other = workspace.table(base) if base else None
         table = workspace.table(item.name)
-        for row in table.solves(sort="", limit=IN_FILES, base=other):
+        for row in table.solves(sort="", base=other)[:IN_FILES]:
             yield "problem", row.problem, str(row.seed)
 
 

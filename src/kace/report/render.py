@@ -152,24 +152,24 @@ class Slice(NamedTuple):
 
 def slice_of(
     request: PageRequest,
-    total: int,
-    rows: Sequence[Any] | Callable[[int, int], Sequence[Any]],
+    rows: Sequence[Any],
     size: int,
     in_file: int = 100_000,
 ) -> Slice:
-    """Return the page of a list that was asked for; `rows(limit, offset)` may read it.
+    """Return the page of a list that was asked for.
 
     A file holds the first `in_file` rows on one page.
     """
     if request.static:
         size = max(in_file, 1)
+    total = len(rows)
     pages = max(1, -(-total // size))
     asked = request.query.get("page", "")
     number = 1
     if re.fullmatch("[1-9][0-9]{0,5}", asked):
         number = min(pages, int(asked))
     start = (number - 1) * size
-    found = rows(size, start) if callable(rows) else rows[start : start + size]
+    found = rows[start : start + size]
     return Slice(found, number, 1 if request.static else pages, start, total)
 
 

@@ -196,7 +196,7 @@ def tree_page(request: PageRequest) -> Page:
         "uses": counts,
         "in_runs": in_runs,
         "harmful": [use for use in counts.values() if use.flagged],
-        "part": slice_of(request, len(ordered), ordered, per_page, IN_A_FILE),
+        "part": slice_of(request, ordered, per_page, IN_A_FILE),
         "to": partial(request.link, "tree", name, **chosen),
         "effects": list(_effects(request, opened)),
         "latest": changes[::-1],
@@ -333,8 +333,8 @@ def _uses(
             table = request.workspace.table(run)
             other = request.workspace.table(base) if base else None
             # All solves count where the base has none of these problems and seeds.
-            found = table.cards(card_id, base=other) or table.cards(card_id)
-            for use in found:
+            uses = [*table.cards(base=other), *table.cards()]
+            for use in [use for use in uses if use.card == card_id][:1]:
                 yield {
                     "run": run,
                     "base": base,
@@ -416,7 +416,7 @@ def proposals_page(request: PageRequest) -> Page:
         "counts": Counter(each.fate for each in every),
         "rules": Counter(each.refused.rule for each in every if each.refused),
         "fate": fate,
-        "part": slice_of(request, len(found), found, PROPOSALS),
+        "part": slice_of(request, found, PROPOSALS),
         "to": partial(request.link, "learner", name, "proposals", fate=fate),
     }
     crumbs = (HOME, Crumb(name, ("learner", name)))

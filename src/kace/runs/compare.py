@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
 
 from kace.errors import UsageError, counted, plural, points
 from kace.runs.metrics import Clusters, clusters_of
@@ -20,7 +18,7 @@ from kace.runs.stats import (
     sign_flip,
     wilson,
 )
-from kace.runs.table import CardUse, Table
+from kace.runs.table import CardUse, SolveRow, Table, uses_of
 
 ALPHA = 0.05
 POWER = 0.8
@@ -183,28 +181,27 @@ def compare(
             f"{base.name} and {other.name} have no labelled problem and seed in common",
             fix="compare runs of the same data with the same seeds",
         )
-    times = Counter(pair["problem"] for pair in pairs)
-    names = {pair["problem"]: pair["label"] for pair in pairs}
+    times = Counter(pair.problem for pair in pairs)
     gains = Counter(dict.fromkeys(times, 0))
     flips: Counter[str] = Counter()  # by cluster
     for pair in pairs:
-        gain = pair["correct"] - pair["was"]
-        gains[pair["problem"]] += gain
-        flips[by.of(pair["problem"])] += gain
+        gain = pair.gained - pair.lost
+        gains[pair.problem] += gain
+        flips[by.of(pair.problem)] += gain
     shares = {problem: gain / times[problem] for problem, gain in gains.items()}
     found = by.sums(shares.items())
     difference = math.fsum(shares.values()) / len(shares)
     p = sign_flip(flips.values())
+    names = {pair.problem: pair.name for pair in pairs}
     changes = []
     for problem, share in shares.items():
         if share:
-            name = names[problem] or problem[:8]
-            changes.append(Change(problem, name, share))
+            changes.append(Change(problem, names[problem], share))
     changes.sort(key=lambda change: (-abs(change.by), change.name))
     single = len(pairs) == len(found)
     notes = []
     for table in (base, other):
-        alone = table.counts().labelled - len(pairs)
+        alone = table.labelled - len(pairs)
         if alone:
             solves = counted(alone, "labelled solve")
             notes.append(f"{table.name}: {solves} without a partner, left out.")
@@ -215,7 +212,7 @@ def compare(
         n=len(shares),
         cluster=by.field,
         clusters=len(found),
-        seeds=tuple(sorted({pair["seed"] for pair in pairs})),
+        seeds=tuple(sorted({pair.seed for pair in pairs})),
         pairs=len(pairs),
         difference=difference,
         interval=cluster_interval(found) or Interval(-1.0, 1.0),
@@ -225,9 +222,9 @@ def compare(
         compared=1,
         gained=tuple(change for change in changes if change.by > 0),
         lost=tuple(change for change in changes if change.by < 0),
-        identical=all(pair["correct"] == pair["was"] for pair in pairs),
+        identical=all(pair.correct is pair.was for pair in pairs),
         mdd=_detectable(found, len(shares), max(times.values())),
-        harm=_harm_of(base, other, pairs, by),
+        harm=_harm_of(other, pairs, by),
         notes=tuple(notes),
     )
 
@@ -247,74 +244,57 @@ def compare_all(
     )
 
 
-def pairs_of(base: Table, other: Table) -> list[Any]:
+def pairs_of(base: Table, other: Table) -> list[SolveRow]:
     """Return the labelled solves that both runs have, with what the base made of each."""
-    return other.select(
-        "SELECT problem, seed, ours.label, ours.correct, theirs.correct AS was,"
-        " ours.cards, ours.abstained"
-        " FROM solves AS ours JOIN other.solves AS theirs USING (problem, seed)"
-        " WHERE ours.correct IS NOT NULL AND theirs.correct IS NOT NULL"
-        " ORDER BY problem, seed",
-        base=base,
-    )
+    pairs = []
+    for row in other.solves(base=base):
+        if row.was is not None and row.correct is not None:
+            pairs.append(row)
+    return sorted(pairs, key=lambda pair: (pair.problem, pair.seed))
 
 
 def _harm_of(
-    base: Table, other: Table, pairs: Sequence[Any], by: Clusters
+    other: Table, pairs: Sequence[SolveRow], by: Clusters
 ) -> Harm | None:
     """Return what cards did; `None` for a run that had no card to show."""
-    sizes: Counter[str] = Counter()  # solves that read a card, by cluster
-    gained = 0
-    broken = 0
-    for pair in pairs:
-        if pair["cards"] != "[]":
-            sizes[by.of(pair["problem"])] += 1
-            gained += pair["correct"] > pair["was"]
-            broken += pair["correct"] < pair["was"]
-    abstained = sum(pair["abstained"] for pair in pairs)
-    shown = sizes.total()
+    shown = [pair for pair in pairs if pair.cards]
+    abstained = sum(pair.abstained for pair in pairs)
     if not shown and not abstained:
         return None
-    cards = sorted(
-        other.cards(base=base),
-        key=lambda card: (card.gained - card.broken, -card.broken, card.card),
-    )
+    gained = sum(pair.gained for pair in shown)
+    broken = sum(pair.lost for pair in shown)
     interval = None
     if shown:
+        sizes = Counter(by.of(pair.problem) for pair in shown)
         n = effective(sizes.values())
-        interval = wilson(broken / shown * n, n)
+        interval = wilson(broken / len(shown) * n, n)
+    cards = []
+    for pair in shown:
+        cards += [(card, pair) for card in pair.cards]
+    uses = uses_of(cards)
+    uses.sort(key=lambda use: (use.gained - use.broken, -use.broken))
     return Harm(
-        shown=shown,
+        shown=len(shown),
         abstained=abstained,
         gained=gained,
         broken=broken,
         interval=interval,
         cluster=by.field,
-        cards=tuple(cards),
-        kinds=tuple(_kinds_of(other, pairs)),
+        cards=tuple(uses),
+        kinds=tuple(uses_of(_kinds_of(other, shown))),
     )
 
 
-def _kinds_of(other: Table, pairs: Sequence[Any]) -> Iterator[CardUse]:
-    """Yield what right cards did, and what wrong ones did, where families are known."""
+def _kinds_of(
+    other: Table, shown: Iterable[SolveRow]
+) -> Iterator[tuple[str, SolveRow]]:
+    """Yield solves by whether they read a right card, where families are known."""
     known = other.manifest.part("right_cards")
-    if not known:
-        return
-    families = other.problem_field("family")
-    for kind in ("a right card", "only wrong cards"):
-        counts: Counter[str] = Counter()
-        for pair in pairs:
-            cards = json.loads(pair["cards"])
-            right = known.get(families.get(pair["problem"], ""))
-            fits = isinstance(right, list) and any(c in right for c in cards)
-            if not cards or fits != (kind == "a right card"):
-                continue
-            counts["shown"] += 1
-            counts["right" if pair["correct"] else "wrong"] += 1
-            counts["gained"] += pair["correct"] > pair["was"]
-            counts["broken"] += pair["correct"] < pair["was"]
-        names = ("shown", "right", "wrong", "gained", "broken")
-        yield CardUse(kind, *(counts[name] for name in names))
+    families = other.problem_field("family") if known else {}
+    for pair in shown if known else ():
+        right = known.get(families.get(pair.problem, ""))
+        fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
+        yield "a right card" if fits else "only wrong cards", pair
 
 
 def p_text(value: float) -> str:
@@ -353,17 +333,15 @@ def warnings_of(tables: Sequence[Table]) -> Iterator[str]:
         yield DIFFERENT_DATA
     for table in tables:
         name = table.name
-        counts = table.counts()
-        if not counts.complete:
+        if not table.complete:
             yield f"{name} is not complete: some problems are missing on some seeds."
-        unlabelled = counts.solves - counts.labelled
-        if 0 < unlabelled < counts.solves:
-            some = f"{unlabelled:,} of {counted(counts.solves, 'solve')}"
+        unlabelled = len(table) - table.labelled
+        if 0 < unlabelled < len(table):
+            some = f"{unlabelled:,} of {counted(len(table), 'solve')}"
             yield f"{name}: {some} have no known answer and are in no accuracy."
-        if counts.failed:
-            solves = counted(counts.failed, "solve")
+        if table.failed:
+            solves = counted(table.failed, "solve")
             yield f"{name}: {solves} lost a call to the provider and count as they are."
-        damaged = len(table.damage)
-        if damaged:
-            lines = counted(damaged, "line")
+        if table.damage:
+            lines = counted(len(table.damage), "line")
             yield f"{name}: {lines} of the trace could not be read."

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from operator import attrgetter
+from statistics import StatisticsError, correlation
+from typing import NamedTuple
 
 from kace.config import Price
 from kace.errors import UsageError, counted
@@ -15,7 +19,7 @@ from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.models.budget import free_price
 from kace.runs.stats import Interval, cluster_interval, effective, wilson
-from kace.runs.table import Table
+from kace.runs.table import SolveRow, Table
 
 NO_CARDS = "no cards to show"
 """The note of an arm whose system reads a tree that is empty."""
@@ -36,11 +40,10 @@ class SeedScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardTokens:
-    """Tokens of learned text that solves read."""
+    """Tokens of learned text in the fullest prompt of a solve."""
 
-    mean: float  # in the fullest prompt of a solve, over all solves
+    mean: float  # over all solves
     most: int
-    read: float  # over all tiers of a solve, over all solves
     estimated: bool  # whether some of it is estimated from the text's length
 
 
@@ -92,17 +95,12 @@ class Bucket(StrEnum):
         return cls.HARD if raw_rate > 0 else cls.VERY_HARD
 
 
-@dataclass(slots=True)
-class BucketRow:
-    """The solves of the problems in one bucket."""
+class BucketRow(NamedTuple):
+    """The problems of a run in one bucket, and the exits of their solves."""
 
     bucket: Bucket
-    problems: int = 0
-    solves: int = 0
-    right: int = 0
-    paper_calls: int = 0
-    exits: dict[ExitPath, int] = field(default_factory=dict)
-    """Solves by exit; empty for a system without a ladder."""
+    problems: int
+    exits: Mapping[ExitPath, int]  # empty for a system without a ladder
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +117,6 @@ class Concordance:
     def share(self) -> float | None:
         """The share of pairs that are concordant; chance gives a half."""
         return self.concordant / self.pairs if self.pairs else None
-
-    @property
-    def words(self) -> str:
-        """The share and the rank correlation, as far as they are defined."""
-        text = "no pair to compare"
-        if self.share is not None:
-            text = f"{self.share:.1%} of {counted(self.pairs, 'pair')}"
-        if self.spearman is not None:
-            text += f", ρ = {self.spearman:.2f}".replace("-", "−")
-        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +141,12 @@ class Metrics:
     failed: int  # solves that lost a call; they count in `accuracy`
     damaged: int  # lines of the trace that could not be read
     retried: int  # solves made again after a failure
-    truncated: float | None  # share of the attempts that the token cap cut
     paper_calls: float
     real_calls: float
     classifier_calls: float  # not part of the solver's
     input: float  # prompt tokens of the solver, cached ones included
     cached: float
     output: float
-    seconds: float
     cost: RunCost  # over all solves
     exits: Mapping[ExitPath, int]  # empty for a system without a ladder
     buckets: tuple[
@@ -227,14 +213,33 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
 
 
 def _problems_of(tables: Sequence[Table]) -> set[str]:
-    found = set()
-    for table in tables:
-        for (problem,) in table.select("SELECT DISTINCT problem FROM solves"):
-            found.add(problem)
-    return found
+    return set[str]().union(*(table.solved for table in tables))
 
 
 # Figures
+
+
+class ProblemScore:
+    """A problem whose answer is known, pooled over its seeds."""
+
+    def __init__(self, rows: Sequence[SolveRow]) -> None:
+        """Pool the labelled solves of one problem."""
+        made = _sum(rows, "attempts")
+        ranks = [row.exit.rank for row in rows if row.exit]
+        self.problem = rows[0].problem
+        self.share = _sum(rows, "correct") / len(rows)
+        self.raw_rate = _sum(rows, "right_attempts") / (made or 1)
+        self.exit_rank = sum(ranks) / len(ranks) if ranks else None
+        self.exits = Counter(row.exit for row in rows if row.exit)
+
+
+def problem_scores(table: Table) -> list[ProblemScore]:
+    """Return the scores of the problems whose answer is known."""
+    by_problem: dict[str, list[SolveRow]] = {}
+    for row in table:
+        if row.correct is not None:
+            by_problem.setdefault(row.problem, []).append(row)
+    return list(map(ProblemScore, by_problem.values()))
 
 
 def metrics_of(
@@ -249,180 +254,122 @@ def metrics_of(
     buckets sort problems by how hard the base run found them.
     """
     by = clusters or clusters_of([table])
-    counts = table.counts()
-    sums = _sums(table)
-    problems = _labelled_problems(table)
-    shares = [(row["problem"], row["share"]) for row in problems]
-    found = by.sums(shares)
+    rows = list(table)
+    scores = problem_scores(table)
+    found = by.sums((score.problem, score.share) for score in scores)
     accuracy = None
     interval = None
-    score = None
-    if shares:
-        accuracy = math.fsum(share for _, share in shares) / len(shares)
+    proportion = None
+    if scores:
+        accuracy = math.fsum(score.share for score in scores) / len(scores)
         n = effective(size for _, size in found)
-        score = wilson(accuracy * n, n)
+        proportion = wilson(accuracy * n, n)
         interval = cluster_interval(found)
     points = Points()
-    for row in problems:
-        if row["exit_rank"] is not None:
-            points[_raw_rate(row), row["exit_rank"]] += 1
-    rates = problems if base is None else _labelled_problems(base)
-    exits = _exits(table)
-    tree = table.manifest.part("tree")
-    sized = table.manifest.tree_hash and table.manifest.tree_cards is not None
+    for score in scores:
+        if score.exit_rank is not None:
+            points[score.raw_rate, score.exit_rank] += 1
+    rates = scores if base is None else problem_scores(base)
+    left = Counter(row.exit for row in rows)
+    exits = {path: left[path] for path in ExitPath if any(left)}
+    manifest = table.manifest
+    sized = manifest.tree_hash and manifest.tree_cards is not None
 
     def per_solve(name: str) -> float:
-        return float(sums[name]) / (counts.solves or 1)
+        return _sum(rows, name) / (len(rows) or 1)
 
     return Metrics(
         name=table.name,
-        model=table.manifest.model,
-        problems=counts.problems,
-        solves=counts.solves,
-        labelled=counts.labelled,
-        complete=counts.complete,
-        seeds=_seed_scores(table),
+        model=manifest.model,
+        problems=len(table.solved),
+        solves=len(rows),
+        labelled=table.labelled,
+        complete=table.complete,
+        seeds=_seed_scores(rows),
         accuracy=accuracy,
         cluster=by.field,
         clusters=len(found),
-        wilson=score,
+        wilson=proportion,
         interval=interval,
-        failed=counts.failed,
+        failed=table.failed,
         damaged=len(table.damage),
-        retried=counts.retried,
-        truncated=sums["truncated"] / sums["attempts"]
-        if sums["attempts"]
-        else None,
+        retried=len(table.retried),
         paper_calls=per_solve("paper_calls"),
         real_calls=per_solve("real_calls"),
         classifier_calls=per_solve("classifier_calls"),
         input=per_solve("input"),
         cached=per_solve("cached"),
         output=per_solve("output"),
-        seconds=per_solve("seconds"),
-        cost=_cost(sums, price or free_price(table.manifest.model)),
+        cost=_cost(rows, price or free_price(manifest.model)),
         exits=exits,
-        buckets=_bucket_rows(table, rates, exits) if shares else (),
+        buckets=_bucket_rows(scores, rates, exits) if scores else (),
         concordance=concordance_of(points),
-        shown=counts.shown,
-        abstained=counts.abstained,
-        card_tokens=_card_tokens(table, counts.solves),
-        tree=tree if sized else None,
+        shown=sum(bool(row.cards) for row in rows),
+        abstained=_sum(rows, "abstained"),
+        card_tokens=_card_tokens(rows),
+        tree=manifest.part("tree") if sized else None,
     )
 
 
-_SUMMED = (
-    "paper_calls",
-    "real_calls",
-    "seconds",
-    "attempts",
-    "truncated",
-    "input",
-    "cached",
-    "output",
-    "classifier_calls",
-    "classifier_input",
-    "classifier_cached",
-    "classifier_output",
-    "batch_input",
-    "batch_cached",
-    "batch_output",
-)
+def _sum(rows: Iterable[SolveRow], name: str) -> int:
+    return sum(map(attrgetter(name), rows))
 
 
-def _sums(table: Table) -> dict[str, Any]:
-    columns = ", ".join(f"SUM({name})" for name in _SUMMED)
-    row = table.select(f"SELECT {columns} FROM solves")[0]
-    return {name: value or 0 for name, value in zip(_SUMMED, row, strict=True)}
+def _seed_scores(rows: Iterable[SolveRow]) -> tuple[SeedScore, ...]:
+    results: dict[int, list[bool]] = {}
+    for row in rows:
+        if row.correct is not None:
+            results.setdefault(row.seed, []).append(row.correct)
+    scores = []
+    for seed, right in sorted(results.items()):
+        scores.append(SeedScore(seed, sum(right), len(right)))
+    return tuple(scores)
 
 
-def _labelled_problems(table: Table) -> list[Any]:
-    """Return one row per problem whose answer is known, pooled over the seeds."""
-    return table.select(
-        "SELECT problem, AVG(correct) AS share, SUM(right_attempts) AS right,"
-        " SUM(attempts) AS made, AVG(NULLIF(exit_rank, -1)) AS exit_rank"
-        " FROM solves WHERE correct IS NOT NULL GROUP BY problem"
-    )
-
-
-def _raw_rate(row: Any) -> float:
-    """Return the share of a problem's attempts that are right."""
-    return float(row["right"] / (row["made"] or 1))
-
-
-def _seed_scores(table: Table) -> tuple[SeedScore, ...]:
-    rows = table.select(
-        "SELECT seed, SUM(correct), COUNT(correct) AS n FROM solves"
-        " GROUP BY seed HAVING n ORDER BY seed"
-    )
-    return tuple(SeedScore(*row) for row in rows)
-
-
-def _cost(sums: Mapping[str, Any], price: Price | None) -> RunCost:
+def _cost(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
     """Return the cost by role. Traces do not record cache writes: priced as fresh."""
 
     def tokens(prefix: str) -> Usage:
         names = (f"{prefix}input", f"{prefix}cached", f"{prefix}output")
-        return Usage(*(sums[name] for name in names))
+        return Usage(*(_sum(rows, name) for name in names))
 
     def cost(role: str, calls: int, usage: Usage, batched: Usage) -> RoleCost:
         usd = None if price is None else price.mixed(usage, batched)
         return RoleCost(role, calls, usage, usd)
 
-    roles = [cost("solver", sums["real_calls"], tokens(""), tokens("batch_"))]
-    routing = sums["classifier_calls"]
+    made = _sum(rows, "real_calls")
+    roles = [cost("solver", made, tokens(""), tokens("batch_"))]
+    routing = _sum(rows, "classifier_calls")
     if routing:
         usage = tokens("classifier_")
         roles.append(cost("classifier", routing, usage, Usage()))
     return RunCost(tuple(roles))
 
 
-def _exits(table: Table) -> dict[ExitPath, int]:
-    """Count the solves by exit, every path in order; none without a ladder."""
-    rows = table.select(
-        "SELECT exit, COUNT(*) FROM solves WHERE exit <> '' GROUP BY exit"
-    )
-    found = dict(map(tuple, rows))
-    return {path: found.get(path.value, 0) for path in ExitPath if found}
-
-
-def _card_tokens(table: Table, solves: int) -> CardTokens | None:
-    mean, most, read, estimated = table.select(
-        "SELECT SUM(card_tokens), MAX(card_tokens), SUM(read_tokens), MAX(estimated)"
-        " FROM solves WHERE read_tokens > 0"
-    )[0]
-    if not read:
+def _card_tokens(rows: Sequence[SolveRow]) -> CardTokens | None:
+    read = [row.card_tokens for row in rows]
+    if not any(read):
         return None
-    return CardTokens(mean / solves, most, read / solves, bool(estimated))
+    estimated = any(row.estimated for row in rows if row.card_tokens)
+    return CardTokens(sum(read) / len(rows), max(read), estimated)
 
 
 def _bucket_rows(
-    table: Table, rates: Sequence[Any], exits: Iterable[ExitPath]
+    scores: Sequence[ProblemScore],
+    rates: Sequence[ProblemScore],
+    exits: Iterable[ExitPath],
 ) -> tuple[BucketRow, ...]:
     """Return the bucket table, easiest first, with the problems sorted by `rates`."""
-    rows = {}
+    places = {score.problem: Bucket.of(score.raw_rate) for score in rates}
+    rows = []
     for bucket in Bucket:
-        rows[bucket] = BucketRow(bucket, exits=dict.fromkeys(exits, 0))
-    place = {row["problem"]: Bucket.of(_raw_rate(row)) for row in rates}
-    solves = table.select(
-        "SELECT problem, exit, COUNT(*) AS n, SUM(correct) AS right,"
-        " SUM(paper_calls) AS calls FROM solves WHERE correct IS NOT NULL"
-        " GROUP BY problem, exit"
-    )
-    counted_problems = set()
-    for solve in solves:
-        problem = solve["problem"]
-        if problem not in place:
-            continue
-        row = rows[place[problem]]
-        row.problems += problem not in counted_problems
-        counted_problems.add(problem)
-        row.solves += solve["n"]
-        row.right += solve["right"]
-        row.paper_calls += solve["calls"]
-        if solve["exit"]:
-            row.exits[ExitPath(solve["exit"])] += solve["n"]
-    return tuple(rows.values())
+        here = [each for each in scores if places.get(each.problem) is bucket]
+        left = Counter[ExitPath]()
+        for score in here:
+            left += score.exits
+        row = BucketRow(bucket, len(here), {path: left[path] for path in exits})
+        rows.append(row)
+    return tuple(rows)
 
 
 # Concordance
@@ -453,15 +400,15 @@ def spearman(points: Points) -> float | None:
 
     Returns `None` if rate or rank does not vary.
     """
-    import numpy as np
-
     ranks = []
     for values in zip(*points.elements(), strict=True):
-        _, place, times = np.unique(
-            values, return_inverse=True, return_counts=True
+        ordered = sorted(values)
+        ranks.append(
+            [
+                bisect(ordered, each) + bisect_left(ordered, each)
+                for each in values
+            ]
         )
-        if len(times) < 2:
-            return None
-        ranks.append((np.cumsum(times) - times / 2)[place])
-    rates, exits = ranks
-    return float(np.corrcoef(rates, exits)[0, 1])
+    with suppress(StatisticsError):
+        return correlation(*ranks)
+    return None

@@ -22,7 +22,7 @@ from kace.ladder.record import Solution
 from kace.models.cache import CallStore
 from kace.problems import Problem, problem_rows
 from kace.runs.manifest import HELD, hold_to
-from kace.runs.table import TRACE, Place, Table
+from kace.runs.table import PROBLEMS, TRACE, Place, Table, row_of
 
 T = TypeVar("T")
 Solve = Callable[[Problem], Awaitable[Solution]]
@@ -59,54 +59,43 @@ class Run:
         try:
             hold_to(folder / "run.json", manifest, HELD)
             self._traces = LineLog(folder / TRACE)
-            self._problems = (
-                LineLog(folder / "problems.jsonl") if texts else None
-            )
+            self._problems = LineLog(folder / PROBLEMS) if texts else None
             self.table = Table.open(folder, allow_empty=True)
-            self._kept_texts = (
-                {each.id for each in self.table.problems()} if texts else set()
-            )
+            self._kept_texts = {each.id for each in self.table.problems()}
         except BaseException:
             os.close(self._lock)
             raise
-        self._done = self.table.places()
-        self.damage = self.table.damage
         self._shared = calls is not None
         own, *others = (inside(each, "calls") for each in (folder, *reuse))
         self.calls = CallStore(own, others) if calls is None else calls
         self.calls.prompts = texts
 
     def __len__(self) -> int:
-        return len(self._done)
+        return len(self.table)
 
     def pending(self, problem: str, seed: int) -> bool:
         """Whether a problem, by its hash, must still be solved on a seed.
 
         A solve that lost a call to the provider is worth another try.
         """
-        place = self._done.get((problem, seed))
-        return place is None or place.failed
-
-    def finished(self, problem: Problem, seed: int) -> Solution | None:
-        """Return the solution of a problem that is not pending."""
-        return self.solution(problem.id, seed)
+        row = self.table.found.get((problem, seed))
+        return row is None or row.failed
 
     def solution(self, problem: str, seed: int) -> Solution | None:
         """Return the solution of a problem, by its hash, that is not pending."""
         if self.pending(problem, seed):
             return None
-        return self._read(self._done[problem, seed])
+        return self._read(self.table.places[problem, seed])
 
     def records(self) -> Iterator[Solution]:
         """Iterate over the last solution of every problem and seed."""
-        return map(self._read, self._done.values())
+        return map(self._read, self.table.places.values())
 
     def keep(self, solution: Solution) -> None:
         """Append a solution."""
         line = solution.model_dump_json()
         offset = self._traces.append(line)
-        place = Place(offset, len(line.encode()), solution.failed)
-        self._done[solution.problem, solution.seed] = place
+        self.table.put(row_of(solution), (offset, len(line.encode())))
 
     def keep_text(self, problem: Problem) -> None:
         """Append a problem's text, once."""
@@ -145,7 +134,7 @@ class Run:
         on_known: OnSolution,
     ) -> Iterator[Problem]:
         for problem in problems:
-            known = self.finished(problem, seed)
+            known = self.solution(problem.id, seed)
             # An answer that was corrected since is graded anew: its calls are kept.
             corrected = known and problem.answer not in (None, known.expected)
             if known is not None and not corrected:
@@ -170,7 +159,7 @@ class Run:
         self.close()
 
     def _read(self, place: Place) -> Solution:
-        line = self._traces.read(place.offset, place.length)
+        line = self._traces.read(*place)
         return Solution.model_validate_json(line)
 
 

@@ -123,7 +123,7 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
             for solution in table.solutions(texts=False):
                 if run.pending(solution.problem, solution.seed):
                     run.keep(solution)
-    counts = Table.open(out).counts()
+    merged = Table.open(out)
     missing = []
     for index in range(1, shard.of + 1):
         if index not in found:
@@ -131,8 +131,8 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
     gaps = []
     if missing:
         gaps.append(f"shards missing: {', '.join(missing)}")
-    wanted = sum(found.values()) * max(1, len(counts.seeds))
-    if counts.solves < wanted:
-        lacking = wanted - counts.solves
+    wanted = sum(found.values()) * max(1, len(merged.seeds))
+    if len(merged) < wanted:
+        lacking = wanted - len(merged)
         gaps.append(f"{lacking:,} of {wanted:,} solves missing")
-    return MergedRun(counts.problems, counts.solves, tuple(gaps))
+    return MergedRun(len(merged.solved), len(merged), tuple(gaps))
