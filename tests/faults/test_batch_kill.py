@@ -23,7 +23,7 @@ SERVED = [
     *("list", "before the upload", "after the upload", "before the job", "after the job"),
     *("status", "results", "half of the results"),
 ]
-OWN = [f"{when} {event}" for event in ("_write", "_note", "_delete") for when in ("before", "after")]
+OWN = [f"{when} {event}" for event in ("_note", "_drop") for when in ("before", "after")]
 OWN += ["1 calls", f"{COUNT // 2} calls", f"{COUNT} calls"]
 
 

@@ -43,7 +43,7 @@ def main(run: str, url: str, kind: str, count: str, work: str, step: str = "") -
         if what == "calls" and len(kept) == int(when):
             die()
 
-    for name in ("_note", "_write", "_delete"):
+    for name in ("_note", "_drop"):
         setattr(Batched, name, killed(name, getattr(Batched, name)))
     CallStore.put = killed_put  # type: ignore[method-assign]
     desk = Desk(Path(run), url, kind)

@@ -12,8 +12,9 @@ from kace.config import PRESETS, Price
 from kace.errors import KaceError
 from kace.ladder.ladder import Kit
 from kace.ladder.record import Solution
+from kace.models import batch
 from kace.models.base import AttemptKey, ModelError, Reply, Request, Sampling, chat
-from kace.models.batch import Batched, Pace, open_jobs
+from kace.models.batch import Batched, open_jobs
 from kace.models.budget import Ledger, Metered
 from kace.models.cache import Cached, CallStore
 from kace.models.http import AnthropicModel, OpenAIModel
@@ -22,7 +23,7 @@ from kace.problems import Problem
 from kace.runs.run import Run, climb_with
 from tests.models.batch_server import KEY
 
-QUICK = Pace(quiet=0.05, first=0.01, longest=0.05, settle=0.01, patience=5.0)
+QUICK = {"QUIET": 0.05, "FIRST": 0.01, "LONGEST": 0.05, "SETTLE": 0.01, "PATIENCE": 5.0}
 KINDS = {"openai": OpenAIModel, "anthropic": AnthropicModel}
 
 
@@ -35,7 +36,9 @@ class Desk:
     """A run directory, and what it asks."""
 
     def __init__(self, folder: Path, url: str, kind: str, key: str = KEY, **options: Any) -> None:
-        self.folder, self.options = folder, {"pace": QUICK, **options}
+        self.folder, self.options = folder, options
+        for name, seconds in QUICK.items():
+            setattr(batch, name, seconds)
         self.make = lambda: KINDS[kind]("m", base_url=f"{url}/v1", api_key=key, timeout=30, name=f"{kind}/m")
         self.ledger = Ledger(prices={f"{kind}/m": Price(10.0, 100.0)})
 

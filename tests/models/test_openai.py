@@ -181,17 +181,15 @@ def test_a_passing_fault_is_transient(status):
         ({}, None),
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),
-        ({"retry-after": "Wed, 99 Oct 2026 07:28:00 GMT"}, None),
-        ({"retry-after": "Wed, 21 Oct 99999999999 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 +99999999999999999999"}, None),
         ({"retry-after": "1e308"}, 1e9),
     ],
 )
-def test_retry_after_is_read_in_seconds_and_as_a_date(headers, seconds):
+def test_retry_after_is_read_in_seconds(headers, seconds):
     assert retry_after(headers) == seconds
     failure = answered(error(429, headers=headers))
     assert isinstance(failure, RateLimited)

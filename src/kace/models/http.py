@@ -23,11 +23,10 @@ import re
 import ssl
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -72,6 +71,14 @@ IDLE_SECONDS = 30.0
 FRESH_SECONDS = 1.0
 LONGEST_WAIT = 1e9  # seconds; a server may name any number
 PLACEHOLDER_KEY = "none"
+MALFORMED = (
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    RecursionError,
+)
+"""What foreign JSON of another shape raises."""
 
 
 # One server
@@ -85,16 +92,19 @@ class Response(NamedTuple):
     body: bytes
 
 
-class Lost(Exception):
-    """No whole response came. `__cause__` is the error of the connection."""
-
-    def __init__(self, message: str, *, sent: bool) -> None:
-        super().__init__(message)
-        self.sent = sent  # whether the request may have reached the server
+_UNSENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
 
 
 class HttpClient:
-    """Sends requests to one server. Connections are kept per event loop until `aclose`."""
+    """Sends requests to one server. Connections are kept per event loop until `aclose`.
+
+    A lost connection raises `Transient`, or `KaceError` if the server never answered.
+    """
 
     def __init__(
         self,
@@ -105,30 +115,30 @@ class HttpClient:
         read_seconds: float | None = None,
     ) -> None:
         self.url = url
+        # After the first response, a failed connection is the network's fault.
+        self.reached = False
         self._socket = socket
-        self._proxy: str | None = None
-        self._proxy_headers: dict[str, str] = {}
-        if not socket:
-            self._proxy, self._proxy_headers = find_proxy(url)
+        self._proxy = None if socket else find_proxy(url)
         # No compression: what unpacks to gigabytes need not be guarded against.
         self._headers = {
             "user-agent": f"kace/{version('kace')}",
             "accept-encoding": "identity",
             **headers,
         }
-        if url.startswith("http:"):  # over TLS only CONNECT carries them
-            self._headers |= self._proxy_headers
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_seconds
         )
+        # aiohttp's own context ignores a later change of SSL_CERT_FILE.
+        self._trust: ssl.SSLContext | bool = True
+        if url.startswith("https:"):
+            self._trust = ssl.create_default_context()
         self._lost_at = -math.inf
-        self._trust: ssl.SSLContext | None = None
         self._sessions: WeakKeyDictionary[
             asyncio.AbstractEventLoop, aiohttp.ClientSession
         ] = WeakKeyDictionary()
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
-        """Post JSON. Raises `Lost`, or `ModelError` for a body that is too large."""
+        """Post JSON. Raises `ModelError` for a reply that is too large."""
         headers = {"content-type": "application/json"}
         data = json.dumps(body).encode()
         async with self.open("POST", path, data, headers) as response:
@@ -143,13 +153,18 @@ class HttpClient:
         data: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield the response with its body unread. Raises `Lost`."""
+        """Send a request and yield the response with its body unread."""
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
-        fresh = bool(self._socket)
-        if time.monotonic() - self._lost_at < FRESH_SECONDS:
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
+        if fresh or self._socket:
             fresh = True
-        session = self._session(fresh=fresh)
+            session = self._open_session()
+        elif session is None:
+            session = self._open_session()
+            self._sessions[loop] = session
         try:
             async with session.request(
                 method,
@@ -157,9 +172,9 @@ class HttpClient:
                 data=data,
                 headers=headers,
                 proxy=self._proxy,
-                proxy_headers=self._proxy_headers,
                 allow_redirects=False,
             ) as response:
+                self.reached = True
                 coding = response.headers.get("content-encoding", "identity")
                 if coding.lower() != "identity":
                     raise Transient("unreadable reply: it is compressed")
@@ -170,18 +185,7 @@ class HttpClient:
             ConnectionError,
         ) as error:
             self._lost_at = time.monotonic()
-            unsent = isinstance(
-                error,
-                aiohttp.ClientConnectorError
-                | aiohttp.ClientHttpProxyError
-                | aiohttp.ConnectionTimeoutError
-                | aiohttp.InvalidURL,
-            )
-            inner = getattr(error, "os_error", error)
-            why = str(inner) or type(inner).__name__
-            if self._proxy:
-                why += f" by the proxy {self._proxy}"
-            raise Lost(why, sent=not unsent) from error
+            raise self._read_fault(error) from error
         finally:
             if fresh:
                 await session.close()
@@ -194,34 +198,39 @@ class HttpClient:
         # A transport releases its socket in the next iteration of the loop.
         await asyncio.sleep(0)
 
-    def _session(self, *, fresh: bool) -> aiohttp.ClientSession:
-        """Return the session of this event loop, or a fresh one."""
-        loop = asyncio.get_running_loop()
-        if not fresh and loop in self._sessions:
-            return self._sessions[loop]
+    def _open_session(self) -> aiohttp.ClientSession:
         connector: aiohttp.BaseConnector
         if self._socket:
             connector = aiohttp.UnixConnector(self._socket)
         else:
-            # aiohttp's own context ignores a later change of SSL_CERT_FILE. One takes
-            # 17 ms to create, so it is shared by the sessions.
-            if self._trust is None and self.url.startswith("https"):
-                self._trust = ssl.create_default_context()
             connector = aiohttp.TCPConnector(
-                limit=0,
-                ssl=self._trust or True,
-                keepalive_timeout=IDLE_SECONDS,
+                limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
             )
-        session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._timeout,
             auto_decompress=False,
+            read_bufsize=MAX_BODY // 2,  # so that a line has at most `MAX_BODY`
         )
-        if not fresh:
-            self._sessions[loop] = session
-        return session
+
+    def _read_fault(self, error: Exception) -> Transient | KaceError:
+        """Return what a lost connection means."""
+        inner = getattr(error, "os_error", error)
+        why = one_line(f"{self.url}: {str(inner) or type(inner).__name__}")
+        if self._proxy:
+            why += f" by the proxy {public_url(self._proxy)}"
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            fix = "install its certificate, or name it in SSL_CERT_FILE"
+            return KaceError(f"cannot trust {why}", fix=fix)
+        unsent = isinstance(error, _UNSENT)
+        if unsent and not self.reached:
+            fix = "is the server running, and the base URL right?"
+            return KaceError(f"cannot reach {why}", fix=fix)
+        lost = Transient(f"lost the connection to {why}")
+        lost.billed = not unsent
+        return lost
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:
@@ -237,21 +246,16 @@ async def read_body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def basic_auth(user: str, password: str) -> str:
-    """Return the value of a header with a user name and a password."""
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-def find_proxy(url: str) -> tuple[str | None, dict[str, str]]:
-    """Return the proxy that the environment names for a URL, and its headers.
+def find_proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL.
 
     aiohttp can do this too, but then reads the environment and ~/.netrc per request.
     """
     target = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(target.scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(target.netloc.rpartition("@")[2]):
-        return None, {}
+    if not proxy or proxy_bypass(target.netloc):
+        return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     if not is_http_address(proxy):
@@ -259,9 +263,8 @@ def find_proxy(url: str) -> tuple[str | None, dict[str, str]]:
             f"the proxy '{one_line(proxy, 80)}' is not supported",
             fix="name one with http://, or list the server in NO_PROXY",
         )
-    login = credentials(proxy)
-    headers = {"Proxy-Authorization": basic_auth(*login)} if login else {}
-    return public_url(proxy), headers
+    credentials(proxy)  # kept out of every message from now on
+    return proxy
 
 
 def is_http_address(url: str) -> bool:
@@ -299,57 +302,32 @@ class ErrorReport:
     """An error response, in whatever shape a server sends it."""
 
     def __init__(self, response: Response) -> None:
-        fields = None
-        with suppress(ValueError, RecursionError):
-            fields = json.loads(response.body)
-        if isinstance(fields, dict) and isinstance(fields.get("error"), dict):
-            fields = fields["error"]
-        if not isinstance(fields, dict):
-            fields = {}
         self.status = response.status
         self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
-        message = fields.get("message")
-        self.message = message if isinstance(message, str) else self.text[:1000]
-        self.parameter = fields.get("param")
+        self.message = self.text[:1000]
+        with suppress(*MALFORMED):
+            fields = json.loads(response.body)
+            self.message = str(fields.get("error", fields)["message"])
         self.wait = retry_after(response.headers)
 
     def unsupported(
         self, optional: Sequence[str], left_out: frozenset[str]
     ) -> str | None:
         """Return the optional parameter that the server does not support."""
-        if self.status not in (400, 403, 422):
-            return None
-        if not _UNSUPPORTED.search(self.text):
-            return None
-        left = [name for name in optional if name not in left_out]
-        if self.parameter in left:
-            return str(self.parameter)
-        for name in left:
-            if re.search(rf"\b{name}\b", self.text, re.I):
-                return name
+        if self.status in (400, 403, 422) and _UNSUPPORTED.search(self.text):
+            for name in optional:
+                named = re.search(rf"\b{name}\b", self.text, re.I)
+                if named and name not in left_out:
+                    return name
         return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by `retry-after-ms` or `Retry-After`, if any."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        with suppress(ValueError):
-            seconds = float(headers.get(name, "")) / unit
-            if seconds >= 0:
-                return min(seconds, LONGEST_WAIT)
-    until = _read_date(headers.get("retry-after", ""))
-    if until is None:
-        return None
-    # Counted from the server's own date, so that a wrong clock here does not matter.
-    now = _read_date(headers.get("date", "")) or datetime.now(UTC)
-    return min(max(0.0, (until - now).total_seconds()), LONGEST_WAIT)
-
-
-def _read_date(text: str) -> datetime | None:
-    """Return a date of a header, if it is one."""
-    with suppress(ValueError, TypeError, IndexError, OverflowError):
-        date = parsedate_to_datetime(text)
-        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    """Return the seconds to wait by `Retry-After`, if it has a number."""
+    with suppress(ValueError):
+        seconds = float(headers.get("retry-after", ""))
+        if seconds >= 0:
+            return min(seconds, LONGEST_WAIT)
     return None
 
 
@@ -378,28 +356,39 @@ class Remote(ABC):
         timeout: float,
         name: str,
     ) -> None:
-        url, login = split_address(base_url or self.URL)
-        self.url = url
-        if self.PATH.startswith("/v1"):  # many write it into the address
-            self.url = url.removesuffix("/v1")
+        url = (base_url or self.URL).strip()
+        # A comma in the path: a list of addresses in which a later one is no URL.
+        if not is_http_address(url) or "?" in url or "," in urlsplit(url).path:
+            raise UsageError(
+                f"'{one_line(url)}' is not a base URL",
+                fix="give one like http://localhost:8000/v1",
+            )
         own = urlsplit(url).hostname == urlsplit(self.URL).hostname
         if own and not (api_key or "").strip():
             raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
+        self.url = public_url(url)  # logs show it
+        if self.PATH.startswith("/v1"):  # many write it into the address
+            self.url = self.url.removesuffix("/v1")
         auth = f"Bearer {check_key(api_key, variable=self.KEY)}"
+        login = credentials(url)
         if login:
-            auth = basic_auth(*login)
-        self.headers = {"authorization": auth, **self.HEADERS}
-        self.client = HttpClient(self.url, self.headers)
+            packed = base64.b64encode(":".join(login).encode()).decode()
+            auth = f"Basic {packed}"
+        headers = {"authorization": auth, **self.HEADERS}
+        self.client = HttpClient(self.url, headers, read_seconds=timeout)
         self.name = name
         self.identity = f"{self.PROVIDER} {self.url} {model}"
         self._model = model
         self._timeout = timeout
-        # After the first response, a failed connection is the network's fault.
-        self.reached = False
         # After the first reply, a bad request is that request's fault, not the setup's.
         self.answered = False
         # Optional parameters that the model does not support.
         self.left_out: frozenset[str] = frozenset()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the server ever answered, if only with an error."""
+        return self.client.reached
 
     @abstractmethod
     def build_body(
@@ -435,11 +424,7 @@ class Remote(ABC):
         left_out = self.left_out
         while True:
             body = self.build_body(request, left_out)
-            try:
-                response = await self.client.post(self.PATH, body)
-            except Lost as error:
-                raise self.connection_error(error) from None
-            self.reached = True
+            response = await self.client.post(self.PATH, body)
             if 200 <= response.status < 300:
                 if left_out - self.left_out:
                     names = "', '".join(sorted(left_out))
@@ -501,32 +486,6 @@ class Remote(ABC):
             f"the server rejects requests for '{self._model}' ({line})", fix=fix
         )
 
-    def connection_error(self, error: Lost) -> ModelError | KaceError:
-        """Return what a lost connection means."""
-        why = one_line(f"{self.url}: {error}")
-        if isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
-            fix = "install its certificate, or name it in SSL_CERT_FILE"
-            return KaceError(f"cannot trust {why}", fix=fix)
-        if not error.sent and not self.reached:
-            fix = "is the server running, and the base URL right?"
-            return KaceError(f"cannot reach {why}", fix=fix)
-        lost = Transient(f"lost the connection to {why}")
-        lost.sent = error.sent
-        lost.billed = error.sent
-        return lost
-
-
-def split_address(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return a URL without its credentials, which logs would show, and these."""
-    url = url.strip()
-    # A comma in the path: a list of addresses in which a later one is no URL.
-    if not is_http_address(url) or "?" in url or "," in urlsplit(url).path:
-        raise UsageError(
-            f"'{one_line(url)}' is not a base URL",
-            fix="give one like http://localhost:8000/v1",
-        )
-    return public_url(url), credentials(url)
-
 
 def check_key(key: str | None, *, variable: str) -> str:
     """Return the key, which `redact` removes from now on, or a placeholder."""
@@ -552,7 +511,6 @@ FINISH = {
 }
 MAX_TEMPERATURE = 1.0  # Anthropic rejects a higher one
 EMPTY = "(empty)"  # replaces a turn without text, which Anthropic rejects
-MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
 
 
 class OpenAIModel(Remote):
@@ -577,10 +535,7 @@ class OpenAIModel(Remote):
             limit = "max_completion_tokens"
         body = {
             "model": self._model,
-            "messages": [
-                {"role": m.role.value, "content": m.content}
-                for m in request.messages
-            ],
+            "messages": as_turns(request),
             limit: sampling.max_tokens,
         }
         if "seed" not in left_out:
@@ -617,6 +572,14 @@ class OpenAIModel(Remote):
             seconds,
             confidence=read_confidence(tokens),
         )
+
+
+def as_turns(request: Request) -> list[dict[str, str]]:
+    """Return the messages of a request as a chat completion holds them."""
+    return [
+        {"role": message.role.value, "content": message.content}
+        for message in request.messages
+    ]
 
 
 class AnthropicModel(Remote):
@@ -705,36 +668,24 @@ def _read_fault(reply: Mapping[str, Any], missing: str) -> ModelError:
     return Transient(line)
 
 
-_COUNTS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-)
-
-
 def read_usage(raw: object) -> Usage:
     """Return the token counts of a reply of either API.
 
-    All are zero if one is malformed: no reason to lose a reply that is paid for.
+    All are zero if one is impossible: no reason to lose a reply that is paid for. The
+    ledger then charges the worst case.
     """
     if not isinstance(raw, dict):
         return Usage()
-    given = dict(raw)
     details = raw.get("prompt_tokens_details")
-    if isinstance(details, dict):
-        given["cache_read_input_tokens"] = details.get("cached_tokens")
-    counts = {}
-    for name in _COUNTS:
-        value = given.get(name)
-        if value is None:
-            value = 0
+    given = raw | details if isinstance(details, dict) else raw
+    counts: Counter[str] = Counter()
+    for name, value in given.items():
+        if not name.endswith("_tokens") or value is None:
+            continue
         if type(value) is not int or not 0 <= value <= 10**9:
             return Usage()
         counts[name] = value
-    cached = counts["cache_read_input_tokens"]
+    cached = counts["cached_tokens"] or counts["cache_read_input_tokens"]
     written = counts["cache_creation_input_tokens"]
     # Anthropic's input is what was neither read from a cache nor written.
     prompt = counts["input_tokens"] + cached + written
@@ -756,7 +707,10 @@ class Endpoint(ChatModel, Protocol):
     """A model at one address."""
 
     url: str
-    reached: bool  # whether it ever answered, if only with an error
+
+    @property
+    def reached(self) -> bool:
+        """Whether it ever answered, if only with an error."""
 
 
 class Servers:
@@ -768,31 +722,38 @@ class Servers:
 
     def __init__(self, remotes: Sequence[Endpoint]) -> None:
         self._remotes = list(remotes)
-        self._under_way = dict.fromkeys(range(len(remotes)), 0)
-        self._rest_until = dict.fromkeys(range(len(remotes)), 0.0)
+        self._under_way: Counter[Endpoint] = Counter()
+        self._rest_until = dict.fromkeys(remotes, 0.0)
         self.name = remotes[0].name
         self.identity = remotes[0].identity
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try; at another server if it was not taken."""
-        left = set(self._under_way)
-        fault = None
+        left = self._remotes.copy()
+        fault: ModelError | KaceError | None = None
         while left:
-            place = self._choose(left)
-            left.remove(place)
+            now = time.monotonic()
+            remote = min(
+                left,
+                key=lambda each: (
+                    max(now, self._rest_until[each]),
+                    self._under_way[each],
+                ),
+            )
+            left.remove(remote)
             if fault:
                 await sent_again(fault)
-            self._under_way[place] += 1
+            self._under_way[remote] += 1
             try:
-                return await self._remotes[place].complete(request)
+                return await remote.complete(request)
             except (ModelError, KaceError) as error:
-                if self._note_failure(place, error):
+                if self._note_failure(remote, error):
                     raise
                 # A `ModelError` may pass, a `KaceError` would end the run.
                 if not isinstance(fault, ModelError):
                     fault = error
             finally:
-                self._under_way[place] -= 1
+                self._under_way[remote] -= 1
         assert fault is not None
         raise fault
 
@@ -801,26 +762,17 @@ class Servers:
         for remote in self._remotes:
             await remote.aclose()
 
-    def _choose(self, left: set[int]) -> int:
-        """Return the server with the fewest calls, one that does not rest if any."""
-        now = time.monotonic()
-
-        def rank(place: int) -> tuple[float, int, int]:
-            rest = max(0.0, self._rest_until[place] - now)
-            return rest, self._under_way[place], place
-
-        return min(left, key=rank)
-
-    def _note_failure(self, place: int, error: ModelError | KaceError) -> bool:
+    def _note_failure(
+        self, remote: Endpoint, error: ModelError | KaceError
+    ) -> bool:
         """Let the server rest; return whether it may have taken the request."""
-        remote = self._remotes[place]
         taken = remote.reached
         if isinstance(error, ModelError):
             taken = error.billed
             if error.failure is Failure.REFUSED:
                 return taken
         now = time.monotonic()
-        if now >= self._rest_until[place]:
+        if now >= self._rest_until[remote]:
             log.warning("%s failed and rests: %s", remote.url, error.message)
-        self._rest_until[place] = now + REST_SECONDS
+        self._rest_until[remote] = now + REST_SECONDS
         return taken

@@ -357,11 +357,9 @@ class Engine:
 
     async def post(self, path: str, body: Mapping[str, object]) -> str:
         """Send a request and return the whole reply. Cancelling makes llama.cpp stop."""
-        from kace.models.http import Lost
-
         try:
             response = await self.client.post(path, body)
-        except Lost:
+        except Transient:
             what = "the local engine ended"
             # The socket closes a moment before the kernel has the exit status.
             with suppress(subprocess.TimeoutExpired):
