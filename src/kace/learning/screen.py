@@ -27,32 +27,18 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from kace.answers.exact import Formula
 from kace.answers.extract import Answer
-from kace.cards.card import (
-    BODY_CAPS,
-    UNIVERSAL,
-    Card,
-    Difficulty,
-    Example,
-    line_count,
-)
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Example
 from kace.errors import one_line
 from kace.learning.teacher import CardRefusal, TreeCell
 from kace.problems import Problem
 
 SMALL = 12  # whole numbers up to this occur in any formula; spelled out, they stay words
 LARGE = 99
-CUSTOMARY = frozenset(
-    (24, 30, 45, 60, 90, 100, 120, 180, 270, 360, 365, 1_000, 10_000, 1_000_000)
-)
-CUSTOMARY_CONSTANTS = frozenset(
-    (r"\sqrt{2}", r"\sqrt{3}", r"\pi", r"2\cdot \pi", r"\frac{1}{2}\cdot \pi")
-)
 MIN_COMMON = 4
 """Fewer content words in common are what any two problems may have."""
 NGRAM = 8
@@ -64,14 +50,20 @@ _TABLES = tomllib.loads(
     Path(__file__).with_name("screen.toml").read_text(encoding="utf-8")
 )
 _FILLER = frozenset(_TABLES["filler"].split())
+
+
+def _phrases(name: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
+    return re.compile("|".join(_TABLES[name]), flags)
+
+
 _TALK = "it speaks of {!r}, which is about tests and not about mathematics"
 _ORDER = "it orders its reader about: {!r}"
 _BANNED = (
-    ("benchmark_talk", re.compile("|".join(_TABLES["tests"])), _TALK),
-    ("benchmark_talk", re.compile("|".join(_TABLES["benchmark"]), re.I), _TALK),
-    ("orders", re.compile("|".join(_TABLES["orders"]), re.I), _ORDER),
+    ("benchmark_talk", _phrases("tests", re.NOFLAG), _TALK),
+    ("benchmark_talk", _phrases("benchmark"), _TALK),
+    ("orders", _phrases("orders"), _ORDER),
 )
-_EXHORTATION = re.compile("|".join(_TABLES["exhortations"]), re.I)
+_EXHORTATION = _phrases("exhortations")
 _FORMULA = re.compile(
     r"[=<>^≤≥≠±√∑∏]|\\[A-Za-z]{2,}|\d|\b[a-zA-Z]\s*[-+*/]\s*[a-zA-Z\d]\b"
     r"|[a-z]\([a-z]|\b[a-zA-Z]_\w"
@@ -93,11 +85,6 @@ def _broken_rules(
 ) -> Iterator[tuple[str, str]]:
     """Yield the rules that a card breaks by itself or by its place, with reasons."""
     given = card.difficulty_tag
-    lines = line_count(card.body)
-    cap = BODY_CAPS[given]
-    if lines > cap:
-        reason = f"its body has {lines} lines, {given.value} allows {cap}"
-        yield "body_cap", reason
     for tag in card.domain_tags:
         if tag not in (UNIVERSAL, *domains):
             yield "wrong_domain", f"there is no domain {tag!r}"
@@ -159,23 +146,19 @@ class HeldOutHashes(NamedTuple):
 
         An example may end like any problem; it is retold if the numbers are the same.
         """
-        keys = find_numbers(example.worked).given
+        keys = _given_keys(normalise(example.worked))
         if not self.worked.isdisjoint(_worked_hashes(example.problem, keys)):
             return "an example has the numbers and the answer of a problem"
         for ngram in copied_ngrams(example.problem):
             if _hash(ngram) in self.ngrams:
                 return f"an example repeats {ngram[:60]!r} of a problem"
-        if self.retells(example.problem, max_overlap):
-            overlap = self.overlap(example.problem)
+        overlap = self.overlap(example.problem)
+        if overlap > max_overlap:
             return (
                 f"an example has {overlap:.0%} of the words of a problem held out: "
                 "it needs another story"
             )
         return ""
-
-    def retells(self, text: str, max_overlap: float) -> bool:
-        """Whether a text shares more content words with a problem than it may."""
-        return max_overlap < 1 and self.overlap(text) > max_overlap
 
     def overlap(self, text: str) -> float:
         """Return the largest share of content words in common with one problem (Dice)."""
@@ -217,7 +200,7 @@ class LeakScreen:
 
     def retells(self, text: str) -> bool:
         """Whether a text retells a problem held out."""
-        return self.held_out.retells(text, self.max_overlap)
+        return self.held_out.overlap(text) > self.max_overlap
 
     def find(self, card: Card) -> CardRefusal | None:
         """Return the first thing that a card carries over, or `None`."""
@@ -226,18 +209,19 @@ class LeakScreen:
         return None
 
     def _leaks(self, card: Card) -> Iterator[tuple[str, str]]:
-        text = shown_text(card)
-        found = find_numbers(text)
+        text = normalise(shown_text(card))
+        numbers = numbers_in(text)
+        values = set(_value_keys(text))
         own = set(map(one_line, card.provenance.supporting_problems))
-        for problem, numbers in zip(self._problems, self._numbers, strict=True):
-            alike = len(numbers) > 1 and numbers <= found.literals
+        for problem, theirs in zip(self._problems, self._numbers, strict=True):
             if one_line(problem.name) in own:
-                for rule, what in _own_leaks(problem, numbers, text, found):
+                for rule, what in _own_leaks(problem, theirs, text):
                     yield rule, f"{what} the problem {problem.name}"
             elif (
-                alike
-                and any(map(is_telling, numbers))
-                and _answer_keys(problem.answer or "") & found.values
+                len(theirs) > 1
+                and theirs <= numbers
+                and any(map(is_telling, theirs))
+                and not values.isdisjoint(_answer_keys(problem.answer or ""))
             ):
                 what = "has the numbers and the answer of the problem"
                 yield "answer_leak", f"{what} {problem.name}"
@@ -253,48 +237,37 @@ class LeakScreen:
 
 def _numbers_of(problem: Problem) -> frozenset[Fraction]:
     """Return the numbers of a problem's text without 0, 1 and its answer."""
-    answer = _parts(problem.answer or "")
-    numbers = find_numbers(problem.text).literals - {0, 1}
+    answer = numbers_in(problem.answer or "")
+    numbers = numbers_in(problem.text) - {0, 1}
     return numbers - answer if len(answer) == 1 else numbers
 
 
 def _own_leaks(
-    problem: Problem,
-    numbers: frozenset[Fraction],
-    text: str,
-    found: FoundNumbers,
+    problem: Problem, numbers: frozenset[Fraction], text: str
 ) -> Iterator[tuple[str, str]]:
     """Yield what a card written from a problem carries over, by rule."""
     answer = problem.answer or ""
     keys = _answer_keys(answer)
-    if keys & found.given - {"=0", "=1"}:
+    found = numbers_in(text)
+    if keys & set(_given_keys(text)) - {"=0", "=1"}:
         yield "answer_leak", "calls an answer what is the answer of"
-    whole = bool(numbers) and numbers <= found.literals
-    if keys & found.values and (whole or any(map(_is_telling_key, keys))):
+    whole = bool(numbers) and numbers <= found
+    known = whole or any(map(_is_telling_key, keys))
+    if known and not keys.isdisjoint(_value_keys(text)):
         yield "answer_leak", "holds the answer of"
-    parts = _parts(answer)
-    if any(map(is_telling, parts)):
-        signs = _compact(answer)
-        if "|" in signs and signs in _compact(text):
-            yield "answer_leak", "repeats the answer of"
-        if len(parts) > 1 and any(map(parts.issubset, found.lines)):
-            yield "answer_leak", "holds the parts of the answer of"
+    parts = set(_tokens(answer))
+    compound = not " ".join(parts).isdigit()
+    if compound and any(map(is_telling, numbers_in(answer))):
+        for line in text.split("\n"):
+            if parts.issubset(_tokens(line)):
+                yield "answer_leak", "holds the parts of the answer of"
     telling = frozenset(filter(is_telling, numbers))
     several = len(telling) > 1 or max(telling, default=0) > LARGE
-    if several and telling <= found.literals:
+    if several and telling <= found:
         yield "instance_overfit", "repeats the numbers of"
 
 
 # Numbers of a text of prose and formulas. Nothing is ever evaluated as code.
-
-
-class FoundNumbers(NamedTuple):
-    """The numbers of a text that no letter belongs to, as in `20n`."""
-
-    values: frozenset[str]  # keys of numbers and of expressions
-    given: frozenset[str]  # keys of what is boxed or called an answer
-    lines: tuple[frozenset[Fraction], ...]
-    literals: frozenset[Fraction]  # of all lines
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -338,43 +311,31 @@ _STATED = re.compile(
 _STATED_END = re.compile(
     r"\.(?=\s|$)|,\s+(?=[A-Za-z]{2})|\s(?:since|because|when|if|where|for|so)\b"
 )
-_answer = lru_cache(maxsize=16_384)(Answer.of)
 
 
-def is_telling(value: int | Fraction) -> bool:
+def is_telling(value: Fraction) -> bool:
     """Whether a number does not occur everywhere: 7, 180 and 1/2 do, 142 does not."""
-    top = abs(Fraction(value).numerator)
-    below = Fraction(value).denominator
+    top = abs(value.numerator)
+    below = value.denominator
     if below == 1:
-        return top > SMALL and top not in CUSTOMARY
+        return top > SMALL and top not in _TABLES["customary"]
     return max(top, below) > 4 and not (top == 1 and below <= SMALL)
 
 
 def _is_telling_key(key: str) -> bool:
     """Whether a key is of a telling number, or of a constant such as 2 sqrt(3)."""
     if key.startswith("~"):
-        customary = map(_key, CUSTOMARY_CONSTANTS)
-        return key.startswith("~(") and key not in customary
-    value = _answer(key.removeprefix("=")).value
+        return key.startswith("~(") and key not in _CONSTANTS
+    value = Answer.of(key.removeprefix("=")).value
     return isinstance(value, Fraction) and is_telling(value)
 
 
-def find_numbers(text: str) -> FoundNumbers:
-    """Return the numbers of a text."""
-    plain = normalise(text)
-    values: set[str] = set()
-    lines: list[frozenset[Fraction]] = []
-    for line in plain.split("\n"):
-        literals = set()
+def _value_keys(text: str) -> Iterator[str]:
+    """Yield the keys of the numbers and expressions of a text that no letter belongs to."""
+    for line in text.split("\n"):
         for expression in _expressions(line):
-            values.update(_answer_keys(expression))
-            for literal in _NUMBER.findall(expression):
-                values.add(_key(literal))
-                literals.add(_fraction(literal))
-        lines.append(frozenset(literals))
-    given = frozenset(_given_keys(plain))
-    whole = frozenset[Fraction]().union(*lines)
-    return FoundNumbers(frozenset(values), given, tuple(lines), whole)
+            yield from _answer_keys(expression)
+            yield from map(_key, _NUMBER.findall(expression))
 
 
 def _expressions(line: str) -> Iterator[str]:
@@ -413,63 +374,45 @@ def _answer_keys(answer: str) -> frozenset[str]:
 
 def _key(text: str) -> str:
     """Return one key for all spellings of a number."""
-    value = _answer(text).value
-    if isinstance(value, Formula) and value.constant:
-        return f"~({value.point:.12g})"
-    return _answer(text).key
+    answer = Answer.of(text)
+    if isinstance(answer.value, Formula) and answer.value.constant:
+        return f"~({answer.value.point:.12g})"
+    return answer.key
 
 
-def _fraction(digits: str) -> Fraction:
-    return Fraction(digits[:200])
+_CONSTANTS = frozenset(map(_key, _TABLES["constants"]))
 
 
-def _parts(text: str) -> frozenset[Fraction]:
+def numbers_in(text: str) -> frozenset[Fraction]:
     """Return every number of a text."""
-    return frozenset(map(_fraction, _NUMBER.findall(normalise(text))))
+    found = _NUMBER.findall(normalise(text))
+    return frozenset(Fraction(digits[:200]) for digits in found)
 
 
 def _worked_hashes(text: str, keys: Iterable[str]) -> set[str]:
-    literals = _parts(text)
-    numbers = " ".join(map(str, sorted(literals - {0, 1} or literals)))
+    found = numbers_in(text)
+    numbers = " ".join(map(str, sorted(found - {0, 1} or found)))
     return {_hash(f"{numbers} = {key}") for key in keys}
 
 
 # Words of a text.
 
-_SMALL_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen "
-    "fourteen fifteen sixteen seventeen eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_SPELLED_VALUES = {
-    **{word: value for value, word in enumerate(_SMALL_WORDS.split())},
-    **{word: 10 * value for value, word in enumerate(_TENS.split(), 2)},
-}
-_TEN = _TENS.replace(" ", "|")
-_ONE = _SMALL_WORDS.replace(" ", "|")
+_NUMBER_WORDS = _TABLES["numbers"].split()
 _SPELLED = re.compile(
-    rf"\b(?:({_TEN})(?:[\s-]+({_ONE}))?|({_ONE}))\b(?!')", re.I
+    rf"\b(?:{'|'.join(reversed(_NUMBER_WORDS))})\b(?!')".replace(
+        "-", r"[\s-]+"
+    ),
+    re.IGNORECASE,
 )
 _COMMON_WORDS = frozenset(
-    (*_TABLES["common"].split(), *_SPELLED_VALUES, "hundred")
+    (*_TABLES["common"].split(), *_NUMBER_WORDS, "hundred")
 )
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:,\d{3})*(?:\.\d+)?!?")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _SIGNS = str.maketrans("−–×·⋅÷⁄", "--***//")
-_TYPOGRAPHY = (
-    (re.compile(r"(?<=\d)(?:\{,\}|\\!|\\,|,\\!)(?=\d{3}(?!\d))"), ""),
-    (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|°"), " "),
-    (
-        re.compile(
-            r"\\(?:left|right|displaystyle|degrees?)(?![A-Za-z])|\\[!,;:]"
-        ),
-        " ",
-    ),
-    (re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}"), r" \1 "),
-    (re.compile(r"\\?\$|\\[()\[\]]|[*_]{2}|~"), " "),
-    (re.compile(r"(?<=\d)\s*[xX]\s*(?=\d)"), " * "),
-    (re.compile(r"—|―"), " ; "),
-)
+_TYPOGRAPHY = [
+    (re.compile(pattern), plain) for pattern, plain in _TABLES["typography"]
+]
 _GROUPED = re.compile(
     r"(?<![\d.,(])\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?![\d)])"
 )
@@ -494,22 +437,16 @@ def normalise(text: str) -> str:
     return _SPELLED.sub(_spelled_digits, text)
 
 
-def _compact(text: str) -> str:
-    """Return the text without spaces, between marks where numbers and words end."""
-    return "|".join(
-        re.findall(r"\d+|[a-z]+|[^\s\w{}\\]", normalise(text).lower())
-    )
-
-
 def _spelled_digits(match: re.Match[str]) -> str:
-    words = filter(None, match.groups())
-    value = sum(_SPELLED_VALUES[word.lower()] for word in words)
+    word = re.sub(r"[\s-]+", "-", match[0].lower())
+    value = _NUMBER_WORDS.index(word)
     return str(value) if value > SMALL else match[0]
 
 
 def _tokens(text: str) -> list[str]:
     """Return the words and numbers of a text in lower case, LaTeX commands aside."""
-    return [token.lower() for token in _WORD.findall(_COMMAND.sub(" ", text))]
+    plain = _COMMAND.sub(" ", normalise(text))
+    return [token.lower() for token in _WORD.findall(plain)]
 
 
 def _stem(word: str) -> str:
@@ -539,7 +476,7 @@ def ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
 def copied_ngrams(text: str) -> Iterator[str]:
     """Yield the n-grams that are long enough for a copy, all numbers alike."""
     words = []
-    for token in _tokens(visible(text)):
+    for token in _tokens(text):
         words.append("#" if token[0].isdigit() else token)
     for run in ngrams(words, NGRAM):
         if sum(map(_has_content, run)) >= CONTENT:
@@ -548,7 +485,7 @@ def copied_ngrams(text: str) -> Iterator[str]:
 
 def _template(text: str) -> frozenset[str]:
     """Return the hashes of the content words."""
-    return frozenset(map(_hash, content_words(visible(text))))
+    return frozenset(map(_hash, content_words(text)))
 
 
 def _hash(text: str) -> str:
