@@ -39,6 +39,7 @@ from kace.models.base import AttemptKey, Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import named
 from tests.learning.solve_records import HS, MS, a_solve, a_try
 from tests.one_loop import LOOP
 
@@ -246,7 +247,7 @@ class Remembering(Scripted):
     def answer(self, request: Request) -> str:
         key, text = request.attempt, request.messages[-1].content + request.messages[0].content
         if key.tier not in ("ES", "MS", "HS"):
-            return "algebra"
+            return named("algebra")
         right = HELP in text and (HARM not in text or key.index == 0)
         unique = 1_000 + 10 * len(key.tier) + key.index + (100 if key.tier == "HS" else 0)
         return rf"\boxed{{{1 if right else unique}}}"

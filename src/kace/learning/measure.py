@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -82,6 +82,11 @@ class CardVotes(StepResult):
     right_without: int = 0
     made_without: int = 0
 
+    @property
+    def fair(self) -> bool:
+        """Whether attempts were made both with the card and without it."""
+        return self.made > 0 and self.made_without > 0
+
 
 class Lift(StepResult):
     """The change in the rate of right attempts that a card causes.
@@ -135,9 +140,9 @@ class Impact(StepResult):
 
     def of(self, card: Card) -> tuple[Fire | None, Lift | None]:
         """Return the fire statistics and the lift of a card."""
-        fires = [fire for fire in self.fires if fire.card_id == card.card_id]
-        lifts = [lift for lift in self.lifts if lift.card_id == card.card_id]
-        return fires[0] if fires else None, lifts[0] if lifts else None
+        fires = {fire.card_id: fire for fire in self.fires}
+        lifts = {lift.card_id: lift for lift in self.lifts}
+        return fires.get(card.card_id), lifts.get(card.card_id)
 
 
 Votes = Mapping[str, Sequence[CardVotes]]
@@ -162,38 +167,35 @@ async def measure(
         calls = sum(record.paper_calls for record in records)
     names = {problem.id: problem.name for problem in study.train}
     lifts = lifts_of(votes, tree, method, names, earlier)
-    measured = {lift.card_id for lift in lifts}
-    missing = []
-    for card in tree.shown:
-        if card.card_id not in measured:
-            missing.append(card.card_id)
+    missing = {card.card_id for card in tree.shown}
+    missing.difference_update(lift.card_id for lift in lifts)
     return Impact(
         fires=count_fires(base or records),
         lifts=lifts,
         calls=calls,
-        unmeasured=tuple(missing),
+        unmeasured=tuple(sorted(missing)),
     )
 
 
 def count_fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
     """Return how often each card was shown, by id."""
-    solves: defaultdict[str, dict[int, Solution]] = defaultdict(dict)
-    tiers: defaultdict[str, Counter[TierName]] = defaultdict(Counter)
-    for place, record in enumerate(records):
+    solves = defaultdict[str, list[Solution]](list)
+    tiers = defaultdict[str, Counter[TierName]](Counter)
+    for record in records:
         for recall in record.recalls:
             for card_id in recall.cards:
-                solves[card_id][place] = record
                 tiers[card_id][recall.tier] += 1
+                if solves[card_id][-1:] != [record]:
+                    solves[card_id].append(record)
     found = []
-    for card_id in sorted(solves):
-        shown = list(solves[card_id].values())
-        counts = Counter(record.correct for record in shown)
+    for card_id, shown in sorted(solves.items()):
+        correct = [record.correct for record in shown]
         fire = Fire(
             card_id=card_id,
             n_shown=len(shown),
-            shown_correct=counts[True],
-            shown_wrong=counts[False],
-            tiers=dict(tiers[card_id]),
+            shown_correct=correct.count(True),
+            shown_wrong=correct.count(False),
+            tiers=tiers[card_id],
             problems=tuple(dict.fromkeys(record.name for record in shown)),
         )
         found.append(fire)
@@ -213,89 +215,82 @@ async def run_dropout(
     problem that no card is shown to measures none, so it is left out.
     """
     relevance = Relevance(tree, study.config.retrieval)
-    if relevance.threshold:
+    readers = list(study.train) if tree.shown else []
+    placed: Placed = {}
+    if relevance.threshold:  # without one, the whole block is read
         table = TextTable(tree, study.train, best_encoder())
         relevance.scores = table.index()
-    placed = measured_on(tree, relevance, study.train)
-    readers = []
-    for problem in study.train:
-        if placed[problem.text] or relevance.relevant(problem.text, tree.shown):
-            readers.append(problem)
-
-    def scores(number: int) -> RelevanceScore | None:
-        if not relevance.threshold:
-            return None  # the whole block is read
-        gate = relevance.scores
-
-        def score(problem: str, least: float = 0.0) -> Mapping[str, float]:
-            found = dict(gate(problem, least))
-            # A solve reads one domain, so runs take turns.
-            groups: dict[str, list[str]] = {}
-            for name in placed[problem]:
-                domain = tree.card(name).domain_tags[0]
-                groups.setdefault(domain, []).append(name)
-            if groups:
-                chosen = sorted(groups)[number % len(groups)]
-                found.update(dict.fromkeys(groups[chosen], FORCED))
-            return found
-
-        return score
+        placed = measured_on(tree, relevance.scores, study.train)
+        readers = []
+        for problem in study.train:
+            relevant = relevance.relevant(problem.text, tree.shown)
+            if relevant or placed[problem.text]:
+                readers.append(problem)
 
     async def run(number: int) -> tuple[Solution, ...]:
+        def score(problem: str, least: float = 0.0) -> Mapping[str, float]:
+            found = dict(relevance.scores(problem, least))
+            groups = sorted(placed[problem].items())
+            if groups:
+                # A solve reads one domain, so runs take turns.
+                _, names = groups[number % len(groups)]
+                found.update(dict.fromkeys(names, FORCED))
+            return found
+
         seed = study.seed_of(epoch, BASE + number)
         step = StepName("refine", "dropout", epoch, number=number + 1)
         dropout = Dropout(DROPOUT_RATE, seed=seed)
-        reading = RunReading(tree, dropout, scores(number))
+        reading = RunReading(tree, dropout, score if placed else None)
         return await study.run(step, readers, reading, seed)
 
     runs = await gather_all(map(run, range(study.settings.impact_runs)))
-    return [record for records in runs for record in records]
+    return list(chain.from_iterable(runs))
+
+
+Placed = dict[str, defaultdict[str, list[str]]]
+"""Cards by the text of a problem and by their domain."""
 
 
 def measured_on(
-    tree: EpistemicTree, relevance: Relevance, train: Sequence[Problem]
-) -> Mapping[str, list[str]]:
-    """Return the cards that each problem is shown whatever the gate says, by its text.
+    tree: EpistemicTree, scores: RelevanceScore, train: Sequence[Problem]
+) -> Placed:
+    """Return the cards that each problem is shown whatever the gate says.
 
     They are those written from it, and those that it is among the nearest others of.
     """
-    near: dict[str, list[tuple[float, str]]] = {}
-    found: dict[str, list[str]] = {}
+    near = defaultdict[str, list[tuple[float, str]]](list)
+    found: Placed = {}
     for problem in train:
-        found[problem.text] = []
-        for name, score in relevance.scores(problem.text).items():
-            near.setdefault(name, []).append((score, problem.text))
+        found[problem.text] = defaultdict(list)
+        for name, score in scores(problem.text).items():
+            near[name].append((score, problem.text))
     for card in tree.shown:
-        sources = set(card.provenance.supporting_problems)
+        sources = card.provenance.supporting_problems
         own = []
         for problem in train:
             if one_line(problem.name) in sources:
                 own.append(problem.text)
-        ranked = sorted(near.get(card.card_id, ()), reverse=True)
+        ranked = sorted(near[card.card_id], reverse=True)
         others = [text for _, text in ranked if text not in own]
         for text in (*own[:MOST_OWN], *others[:NEAREST]):
-            found[text].append(card.card_id)
+            found[text][card.domain_tags[0]].append(card.card_id)
     return found
 
 
 def dropout_votes(records: Iterable[Solution]) -> Votes:
-    """Return the votes on every card that runs both showed and hid."""
-    counts: defaultdict[str, dict[tuple[str, TierName], list[int]]]
-    counts = defaultdict(dict)
+    """Return the votes on every card that runs showed or hid."""
+    counts = defaultdict[tuple[str, str, TierName], Counter[str]](Counter)
     for record in records:
         for recall in record.recalls:
-            place = (record.problem, recall.tier)
             for attempt in _judged(record, recall.tier):
                 for card_id in recall.cards:
-                    row = counts[card_id].setdefault(place, [0, 0, 0, 0])
-                    arm = 2 if card_id in attempt.hidden else 0
-                    row[arm] += bool(attempt.correct)
-                    row[arm + 1] += 1
-    votes: dict[str, list[CardVotes]] = {}
-    for card_id, strata in counts.items():
-        votes[card_id] = []
-        for (problem, _), row in strata.items():
-            votes[card_id].append(_votes(problem, *row))
+                    place = (card_id, record.problem, recall.tier)
+                    arm = "_without" if card_id in attempt.hidden else ""
+                    counts[place][f"right{arm}"] += bool(attempt.correct)
+                    counts[place][f"made{arm}"] += 1
+    votes = defaultdict[str, list[CardVotes]](list)
+    for (card_id, problem, _), count in counts.items():
+        votes[card_id].append(CardVotes(problem=problem, **count))
     return votes
 
 
@@ -309,8 +304,7 @@ async def leave_one_out(
 
     The same attempts are sampled again with one card less.
     """
-    read: defaultdict[str, list[tuple[Solution, RetrievedContext]]]
-    read = defaultdict(list)
+    read = defaultdict[str, list[tuple[Solution, RetrievedContext]]](list)
     for record in base:
         if record.correct is not None:
             for recall in record.recalls:
@@ -318,9 +312,9 @@ async def leave_one_out(
                     read[card_id].append((record, recall))
     votes = {}
     calls = 0
-    for card_id in sorted(read):
+    for card_id, places in sorted(read.items()):
         work = []
-        for record, recall in read[card_id]:
+        for record, recall in places:
             work.append(_compare(tree, card_id, record, recall, study))
             calls += TIERS[recall.tier].attempts
         votes[card_id] = await gather_all(work)
@@ -342,16 +336,19 @@ async def _compare(
     problem = study.by_id[record.problem]
     attempts = await sample(problem, TIERS[recall.tier], context, kit)
     classes = await classes_of(problem, attempts, kit)
-    places = await right_positions(problem, classes, kit)
-    right = 0
-    made = 0
+    right = set(await right_positions(problem, classes, kit))
+    made = set()
     for place, attempt in enumerate(attempts):
         if attempt.outcome is not Outcome.PROVIDER_ERROR:
-            right += place in places
-            made += 1
+            made.add(place)
     before = _judged(record, recall.tier)
-    counted = sum(bool(attempt.correct) for attempt in before)
-    return _votes(record.problem, counted, len(before), right, made)
+    return CardVotes(
+        problem=record.problem,
+        right=sum(bool(attempt.correct) for attempt in before),
+        made=len(before),
+        right_without=len(right & made),
+        made_without=len(made),
+    )
 
 
 # What both share.
@@ -381,18 +378,21 @@ def lifts_of(
             name = lift.card_id
             if name in pooled and lift.text == text_digest(tree.card(name)):
                 pooled[name] += lift.votes
-    others: dict[str, list[CardVotes]] = {}
+    others = defaultdict[str, list[CardVotes]](list)
     for name, rows in pooled.items():
-        others[name] = _by_source(tree.card(name), rows, names)[1]
-    beliefs = shrink(pooled)
+        sources = tree.card(name).provenance.supporting_problems
+        for vote in rows:
+            problem = names.get(vote.problem, vote.problem)
+            if one_line(problem) not in sources:
+                others[name].append(vote)
     elsewhere = shrink(others)
     found = []
-    for name in sorted(beliefs):
-        fair = tuple(filter(_is_fair, votes[name]))
+    for name, belief in sorted(shrink(pooled).items()):
+        fair = tuple(vote for vote in votes[name] if vote.fair)
         lift = Lift(
             card_id=name,
             method=method,
-            **beliefs[name]._asdict(),
+            **belief._asdict(),
             carries=elsewhere[name].helps if name in elsewhere else 0.0,
             shown=sum(vote.made for vote in fair),
             hidden=sum(vote.made_without for vote in fair),
@@ -403,68 +403,6 @@ def lifts_of(
         if fair:
             found.append(lift)
     return tuple(found)
-
-
-def _by_source(
-    card: Card, votes: Iterable[CardVotes], names: Mapping[str, str]
-) -> tuple[list[CardVotes], list[CardVotes]]:
-    """Return the votes on problems that a card was written from, and on others."""
-    own: list[CardVotes] = []
-    others: list[CardVotes] = []
-    sources = card.provenance.supporting_problems
-    for vote in votes:
-        name = one_line(names.get(vote.problem, vote.problem))
-        (own if name in sources else others).append(vote)
-    return own, others
-
-
-def lifts_by_source(
-    tree: EpistemicTree, impacts: Iterable[Impact], names: Mapping[str, str]
-) -> tuple[Lift | None, Lift | None]:
-    """Return the lift of all cards on problems they were written from, and on others.
-
-    The difference shows whether what was learned carries over. Names are by problem id.
-    """
-    own: list[CardVotes] = []
-    others: list[CardVotes] = []
-    for impact in impacts:
-        for lift in impact.lifts:
-            if lift.card_id in tree:
-                card = tree.card(lift.card_id)
-                first, second = _by_source(card, lift.votes, names)
-                own += first
-                others += second
-    return _all_cards(own), _all_cards(others)
-
-
-def _all_cards(votes: Sequence[CardVotes]) -> Lift | None:
-    if not votes:
-        return None
-    return Lift(
-        card_id="",
-        method="dropout",
-        **shrink({"": votes})[""]._asdict(),
-        shown=sum(vote.made for vote in votes),
-        hidden=sum(vote.made_without for vote in votes),
-        problems=len({vote.problem for vote in votes}),
-    )
-
-
-def _votes(
-    problem: str, right: int, made: int, right_without: int, made_without: int
-) -> CardVotes:
-    return CardVotes(
-        problem=problem,
-        right=right,
-        made=made,
-        right_without=right_without,
-        made_without=made_without,
-    )
-
-
-def _is_fair(votes: CardVotes) -> bool:
-    """Whether attempts were made both with the card and without it."""
-    return votes.made > 0 and votes.made_without > 0
 
 
 def _judged(record: Solution, tier: TierName) -> list[Attempt]:
@@ -517,33 +455,27 @@ class _ProblemSums(NamedTuple):
         return float(self.excess.sum() / self.weight.sum())
 
 
-def _by_problem(votes: Sequence[CardVotes]) -> _ProblemSums:
-    places: dict[str, int] = {}
-    index = [places.setdefault(vote.problem, len(places)) for vote in votes]
-    rows = [(v.right, v.made, v.right_without, v.made_without) for v in votes]
-    right, made, right_without, without = (
-        np.array(rows, dtype=float).reshape(-1, 4).T
-    )
-    both = made + without
-    weight = made * without / both
-    excess = (right * without - right_without * made) / both
-    # The rate of one attempt, both arms together, pulled away from 0 and 1.
-    rate = (right + right_without + 1) / (both + 2)
-    chance = weight * rate * (1 - rate)
-    return _ProblemSums(
-        np.bincount(index, excess).astype(float),
-        np.bincount(index, weight).astype(float),
-        np.bincount(index, chance).astype(float),
-    )
+def _by_problem(votes: Iterable[CardVotes]) -> _ProblemSums:
+    sums = defaultdict[str, Floats](lambda: np.zeros(3))
+    for vote in votes:
+        both = vote.made + vote.made_without
+        weight = vote.made * vote.made_without / both
+        gained = vote.right * vote.made_without
+        lost = vote.right_without * vote.made
+        # The rate of one attempt, both arms together, pulled away from 0 and 1.
+        rate = (vote.right + vote.right_without + 1) / (both + 2)
+        chance = weight * rate * (1 - rate)
+        sums[vote.problem] += ((gained - lost) / both, weight, chance)
+    return _ProblemSums(*np.array(list(sums.values())).reshape(-1, 3).T)
 
 
 def shrink(measured: Votes) -> dict[str, Posterior]:
     """Return the posterior of every card with a fair comparison."""
     cards: dict[str, _ProblemSums] = {}
     for name, votes in measured.items():
-        fair = list(filter(_is_fair, votes))
-        if fair:
-            cards[name] = _by_problem(fair)
+        sums = _by_problem(vote for vote in votes if vote.fair)
+        if len(sums.weight):
+            cards[name] = sums
     if not cards:
         return {}
     between = _between_problems(list(cards.values()))
@@ -665,12 +597,13 @@ def retire(
 ) -> tuple[Change, ...]:
     """Return deprecations of cards unlikely to help that no curator has rewritten."""
     changes: list[Change] = []
+    if settings.evidence == "threshold":
+        return ()
     for card in tree.shown:
         _, lift = impact.of(card)
-        if lift and settings.evidence == "posterior":
-            unlikely = lift.helps <= 1 - settings.keep_above
-            if unlikely and lift.text == text_digest(card):
-                changes.append(Deprecate(card.card_id))
+        unlikely = lift and lift.helps <= 1 - settings.keep_above
+        if lift and unlikely and lift.text == text_digest(card):
+            changes.append(Deprecate(card.card_id))
     return tuple(changes)
 
 
