@@ -74,7 +74,7 @@ async def solve_all(
 def test_the_method_and_its_base_run_on_the_embedded_model(weights: Path, tmp_path: Path):
     # One problem, and a classifier with few examples to read: all of them are read in the slow test.
     few = [domain.model_copy(update={"signals": domain.signals[:1]}) for domain in TREE.domains]
-    check(asyncio.run(solve_all(weights, tmp_path, ("tiered", "kace"), TREE.with_domains(few), FAMILIES[:1])))
+    check(asyncio.run(solve_all(weights, tmp_path, ("tiered", "kace"), EpistemicTree.of(few, TREE), FAMILIES[:1])))
 
 
 @pytest.mark.model

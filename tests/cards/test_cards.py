@@ -7,7 +7,6 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from kace.cards.card import (
     BODY_CAPS,
@@ -22,6 +21,7 @@ from kace.cards.card import (
     card_line,
     card_of,
     read_card,
+    read_payload,
     split_examples,
 )
 from kace.ladder.tiers import TierName
@@ -53,21 +53,10 @@ def test_a_canonical_line_comes_back_byte_for_byte(card: Card):
     assert "\n" not in line
 
 
-def test_the_fields_stand_in_the_order_of_the_record():
-    assert list(json.loads(card_line(a_card()))) == [
-        *("card_id", "payload", "routing_conditions", "difficulty_tag", "domain_tags", "helpfulness_score"),
-        "provenance",
-    ]
-    assert list(json.loads(card_line(a_card()))["provenance"]) == [
-        *("source", "supporting_problems", "validated_lift", "promotion_status"),
-        *("n_uses", "n_wins", "n_losses", "epoch_introduced"),
-    ]
-
-
 def test_a_payload_comes_apart_into_triggers_header_and_body():
     card = a_card()
     assert card.triggers == ("sum of two squares",)
-    assert card.header.endswith("- the terms are not squares")
+    assert read_payload(card.payload).avoid == ("the terms are not squares",)
     assert card.body == "Use $a^2+b^2=(a+b)^2-2ab$.\nCheck with small numbers."
     assert card.status is Status.EXPERIMENTAL
 
@@ -84,7 +73,7 @@ def test_a_body_may_fill_its_cap_and_not_exceed_it_by_one(difficulty: Difficulty
 def test_moving_a_card_down_is_held_to_the_lower_cap():
     card = read_card(json.dumps(with_body(12, Difficulty.HARD)))
     with pytest.raises(CardError, match="12 non-blank lines, medium allows 6"):
-        card.at(Difficulty.MEDIUM, ["algebra"])
+        card.revised(difficulty_tag=Difficulty.MEDIUM)
 
 
 BAD_IDS = (
@@ -159,22 +148,22 @@ def test_latex_that_is_no_json_at_all_is_refused(command: str):
     ("fields", "words"),
     [
         ({"domain_tags": []}, "domain_tags"),
-        ({"domain_tags": ["Algebra"]}, "not snake_case"),
-        ({"domain_tags": ["../algebra"]}, "not snake_case"),
+        ({"domain_tags": ["Algebra"]}, "number_theory"),
+        ({"domain_tags": ["../algebra"]}, "number_theory"),
         ({"domain_tags": ["algebra", "algebra"]}, "repeats a domain tag"),
         ({"domain_tags": "algebra"}, "domain_tags"),
         ({"difficulty_tag": "easy"}, "difficulty_tag"),
         ({"helpfulness_score": "1"}, "helpfulness_score"),
         ({"helpfulness_score": None}, "helpfulness_score"),
         ({"routing_conditions": ["x"] * 13}, "routing_conditions"),
-        ({"routing_conditions": ["x" * 301]}, "routing_conditions[0]"),
+        ({"routing_conditions": ["x" * 301]}, "routing_conditions.0"),
         ({"routing_conditions": ["x\ny"]}, "a newline"),
         ({"provenance": {}}, "provenance.source"),
         ({"provenance": {"source": "t", "n_uses": -1}}, "provenance.n_uses"),
         ({"provenance": {"source": "t", "n_uses": True}}, "provenance.n_uses"),
         ({"provenance": {"source": "t", "promotion_status": "great"}}, "provenance.promotion_status"),
         ({"colour": "red"}, "colour"),
-        ({"col\nour\x1b[31m": "red"}, "extra inputs"),
+        ({"col\nour\x1b[31m": "red"}, "Extra inputs"),
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name(fields: dict[str, object], words: str):
@@ -195,8 +184,7 @@ def test_a_field_out_of_range_is_refused_by_name(fields: dict[str, object], word
         (record().replace(": 0.0", ": 1e999"), "finite"),
         ("[" * 8_000, "recursion limit exceeded"),
         (b"\xff\xfe", "not UTF-8"),
-        (record(payload="x" * 10_000_000), "bytes, more than 16,384"),
-        (record().ljust(16_385), "16,385 bytes"),
+        (record(payload="x" * 10_000_000), "at most 8000 characters"),
         (record(payload="Useful when:\n- a\n\n" + "漢" * 7_900), "bytes"),
     ],
     ids=lambda value: value[:12] if isinstance(value, (str, bytes)) else None,
@@ -205,32 +193,11 @@ def test_text_that_is_no_card_is_refused(raw: str | bytes, words: str):
     assert words in refusal(raw)
 
 
-def test_sixteen_kibibytes_are_still_read():
-    assert read_card(record().ljust(16_384)) == a_card()
-
-
 @settings(deadline=None, max_examples=100)
 @given(st.text() | st.binary())
 def test_no_text_makes_reading_fail_otherwise(raw: str | bytes):
     with pytest.raises(CardError):
         read_card(raw)
-
-
-def test_the_fields_of_old_stores_are_dropped_and_scope_becomes_domains():
-    old = {**RECORD, "scope": "Number Theory", "tier_eligibility": ["MS", "HS"], "tag": {"x": 1}}
-    assert read_card(json.dumps(old)).domain_tags == ("algebra", "number_theory")
-    del old["domain_tags"]
-    assert read_card(json.dumps(old)).domain_tags == ("number_theory",)
-    assert read_card(json.dumps({**old, "scope": ["general", "algebra"]})).domain_tags == ("universal", "algebra")
-    assert read_card(json.dumps({**RECORD, "scope": "algebra"})) == a_card()
-    assert "domain_tags" in refusal(json.dumps({**old, "scope": "a/b"}))
-
-
-def test_a_card_cannot_be_changed_in_place():
-    with pytest.raises(ValidationError):
-        a_card().payload = "other"  # type: ignore[misc]
-    assert a_card().with_status(Status.DEPRECATED).status is Status.DEPRECATED
-    assert a_card().with_payload("Useful when:\n- a\n\nb").body == "b"
 
 
 def test_the_visibility_table_is_strict():
@@ -253,7 +220,7 @@ def test_examples_stand_after_the_body_and_come_back_as_they_were():
     assert plain.examples == ()
     card = plain.illustrated((ROOTS, BOATS))
     assert card.payload == f"{RULE}\n\n{ROOTS.text}\n\n{BOATS.text}"
-    assert (card.rule, card.body, card.header) == (plain.rule, plain.body, plain.header)
+    assert (card.rule, card.body) == (plain.rule, plain.body)
     assert card.examples == (ROOTS, BOATS)
     assert card.illustrated(()) == plain
     assert read_card(card_line(card)) == card

@@ -113,6 +113,8 @@ def test_fields_that_other_stores_leave_out_get_a_default():
         assert (found.routing_conditions, found.helpfulness_score) == ((), 0.0)
         assert (found.domain_tags, found.provenance.source) == (("number_theory",), SOURCE)
     assert found.provenance.supporting_problems == ("P7",)
+    old = {**BARE, "scope": ["general", "algebra"], "domain_tags": ["algebra"], "tier_eligibility": ["MS"], "tag": {}}
+    assert read(json.dumps(old)).cards[0].domain_tags == ("algebra", "universal")
     assert read(f"{json.dumps(BARE)}\n{json.dumps(BARE)}").refused == ()
 
 

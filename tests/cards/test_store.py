@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kace.cards.card import Difficulty, card_line, read_card
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
-from kace.cards.tree import Add, Batch, Deprecate, Edit, EpistemicTree, SetDomains, TreeError, applied
+from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, SetDomains, TreeError, applied
 from kace.errors import DataError, KaceError
 from tests.card_examples import DOMAINS, a_card, with_body
 
 A, B = a_card("EXACT_A_A"), a_card("EXACT_B_B", difficulty_tag=Difficulty.HARD)
-BETTER = A.with_payload("Useful when:\n- better\n\nDo it well.")
+BETTER = A.revised(payload="Useful when:\n- better\n\nDo it well.")
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def store(tmp_path: Path) -> TreeStore:
     store = TreeStore.create(tmp_path / "tree", DOMAINS)
     for change in (
         *(Add(A), Add(B), Edit(BETTER)),
-        *(Edit(B.at(Difficulty.UNIVERSAL, ("geometry",))), Deprecate("EXACT_B_B")),
+        *(Edit(B.revised(difficulty_tag=Difficulty.UNIVERSAL, domain_tags=("geometry",))), Deprecate("EXACT_B_B")),
     ):
         store.apply(change, author="ada", note="why not")
     return store
@@ -68,9 +69,9 @@ def test_a_batch_happens_whole_or_not_at_all(store: TreeStore):
     before = store.load().content_hash()
     new = a_card("MICRO_N_N")
     with pytest.raises(TreeError):
-        store.apply(Batch((Add(new), Add(A))), author="ada")
+        store.apply(Add(new), Add(A), author="ada")
     assert reopened(store).load().content_hash() == before
-    store.apply(Batch((Add(new), Edit(A))), author="ada")
+    store.apply(Add(new), Edit(A), author="ada")
     assert store.generation == 6
     assert [change.card_id for change in store.log()[-1].cards] == ["EXACT_A_A", "MICRO_N_N"]
 
@@ -81,10 +82,10 @@ def test_a_batch_is_its_changes_in_order(store: TreeStore):
     tree = store.load()
     for change in changes:
         tree = applied(tree, change)
-    assert store.apply(Batch(changes), author="ada") == tree
+    assert store.apply(*changes, author="ada") == tree
     for wrong in ((Add(new), Add(new)), (Edit(a_card("MICRO_Z_Z")), Add(a_card("MICRO_Z_Z")))):
         with pytest.raises(TreeError):
-            store.apply(Batch(wrong), author="ada")
+            store.apply(*wrong, author="ada")
     assert store.generation == 6
 
 
@@ -131,24 +132,21 @@ def test_a_frozen_store_refuses_changes_until_it_is_thawed(store: TreeStore):
     assert [entry.kind for entry in store.log()][-3:] == ["freeze", "thaw", "deprecate"]
 
 
-def test_a_frozen_tree_that_was_changed_is_refused_until_it_is_restored(store: TreeStore):
-    digest = store.freeze()
+@pytest.mark.parametrize("frozen", [False, True])
+def test_cards_edited_by_hand_are_refused_until_they_are_restored(store: TreeStore, frozen: bool):
+    if frozen:
+        store.freeze()
+    kept = store.load()
     text = store.cards_path.read_text()
-    store.cards_path.write_text(text.replace("Do it well", "Do it ill"))
-    for opened in (lambda: open_tree(store.folder), lambda: store.load(), lambda: store.thaw(author="ada")):
-        with pytest.raises(TreeError, match="changed after it was frozen"):
-            opened()
-    store.cards_path.write_text(text)
-    assert open_tree(store.folder).content_hash() == digest == frozen_hash_of(store.folder)
-
-
-def test_cards_edited_by_hand_are_refused_and_left_as_they_are(store: TreeStore):
     store.cards_path.write_text(store.cards_path.read_text().replace("Do it well", "Do it by hand"))
     before = store.cards_path.read_bytes()
-    for attempt in (store.load, store.freeze, lambda: store.apply(Add(a_card("MICRO_N_N")), author="ada")):
-        with pytest.raises(DataError, match=r"edited by hand.*restore the file.*kace tree edit"):
+    change = partial(store.apply, Add(a_card("MICRO_N_N")), author="ada")
+    for attempt in (store.load, store.freeze, partial(store.thaw, author="ada"), change):
+        with pytest.raises(DataError, match=r"changed by hand.*restore the file.*kace tree edit"):
             attempt()
     assert store.cards_path.read_bytes() == before
+    store.cards_path.write_text(text)
+    assert open_tree(store.folder) == kept
 
 
 def test_a_snapshot_keeps_a_tree_under_a_name(store: TreeStore):
@@ -159,11 +157,8 @@ def test_a_snapshot_keeps_a_tree_under_a_name(store: TreeStore):
     assert open_tree(path) == kept != store.load()
     with pytest.raises(KaceError, match="already holds another tree"):
         store.snapshot("epoch-1")
-    for name in ("../x", "a/b", "", ".hidden", "x" * 80, "a\n"):
-        with pytest.raises(KaceError, match="cannot name a snapshot"):
-            store.snapshot(name)
     path.write_text(path.read_text().replace("well", "ill"))
-    with pytest.raises(KaceError, match=r"epoch-1\.jsonl was edited by hand"):
+    with pytest.raises(KaceError, match=r"epoch-1\.jsonl: .*changed by hand"):
         open_tree(path)
 
 
@@ -181,13 +176,13 @@ def test_the_specs_json_opens_as_a_list_or_with_its_domains(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "not valid JSON"),
-        ("{}", "not a tree"),
-        ('{"cards": [], "colour": 1}', "unknown field 'colour'"),
-        ('{"cards": {}}', "not a list"),
+        ("{", "not valid JSON"),
+        ("{}", "without an id"),
+        ('{"cards": [], "colour": 1}', "unknown fields"),
+        ('{"cards": {}}', "no list"),
         ('[{"card_id": "../X"}]', "card 1"),
         ("[" * 100_000, "recursion limit exceeded"),
-        ('{"cards": [], "domains": [{"name": "A B", "description": "x"}]}', "not snake_case"),
+        ('{"cards": [], "domains": [{"name": "A B", "description": "x"}]}', "wrong form"),
     ],
 )
 def test_a_json_file_that_is_no_tree_is_refused_in_one_line(tmp_path: Path, text: str, words: str):
@@ -214,23 +209,3 @@ def test_a_store_is_begun_once(store: TreeStore):
     with pytest.raises(KaceError, match="already holds a tree"):
         TreeStore.create(store.folder, DOMAINS)
     assert reopened(store).generation == 5
-
-
-def test_two_open_stores_see_each_others_changes(store: TreeStore):
-    other = reopened(store)
-    other.load()
-    store.apply(Add(a_card("MICRO_N_N")), author="ada")
-    assert "MICRO_N_N" in other.load()
-    other.apply(Deprecate("MICRO_N_N"), author="bob")
-    assert store.load() == other.load()
-    assert store.generation == 7
-
-
-def test_a_store_in_use_follows_a_journal_and_cards_that_were_restored(store: TreeStore):
-    before = {path: path.read_bytes() for path in store.folder.iterdir()}
-    tree = store.load()
-    store.apply(Add(a_card("MICRO_N_N")), author="ada")
-    for path, content in before.items():
-        path.write_bytes(content)
-    assert store.generation == reopened(store).generation == 5
-    assert store.load() == reopened(store).load() == tree

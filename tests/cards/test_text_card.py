@@ -37,15 +37,15 @@ def test_an_id_as_the_name_is_kept():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("# Average speed there and back", "# Speed", "not 3 or more words"),
-        (r"\boxed{42}", "42", "no answer in an example"),
+        ("# Average speed there and back", "# Speed", "3 or more words"),
+        (r"\boxed{42}", "42", "whole examples with answers"),
         ("For the same way", "\n".join(f"Line {n}." for n in range(4)), "body of 5 non-blank lines"),
         ("Useful when:", "When:", "does not begin with a trigger header"),
         ("- average speed\n- there and back\n- returns the same way\n", "", "does not begin with a trigger header"),
         ("- average speed\n", "- the average speed of a whole trip\n", "has a trigger of 7 words"),
-        ("Worked:\na = 10", "a = 10", "has no whole 'Example:'"),
+        ("Worked:\na = 10", "a = 10", "whole examples with answers"),
         ("# Average speed there and back", "# <a name of 2 or more words>", "still has <a name"),
-        (WRITTEN[WRITTEN.index("Example:") :], "", "has no whole 'Example:'"),
+        (WRITTEN[WRITTEN.index("Example:") :], "", "whole examples with answers"),
         (WRITTEN, TEMPLATE, "still has <"),
     ],
 )
@@ -92,5 +92,5 @@ def test_cards_in_the_forms_of_papers_are_read_with_a_warning():
     assert first.provenance.epoch_introduced == second.provenance.epoch_introduced == 0
     assert second.triggers == ("Choose when the largest number", "not for counting all")
     assert second.body.startswith("Bound the count")
-    assert len(bundle.mended) == 2
-    assert "epoch -1" in bundle.mended[0] and "trigger header" in bundle.mended[1]
+    assert len(bundle.mended) == 3
+    assert "epoch -1" in bundle.mended[0] and "trigger header" in bundle.mended[2]

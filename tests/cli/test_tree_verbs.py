@@ -239,7 +239,7 @@ def test_a_bad_card_file_is_one_line_and_the_tree_stays_as_it_was(kace, store, t
 
 
 def test_a_card_is_edited_by_file_or_by_its_text(kace, store: TreeStore):
-    changed = NEW.with_payload("Useful when:\n- cubes\n\nUse the square of n(n+1)/2.")
+    changed = NEW.revised(payload="Useful when:\n- cubes\n\nUse the square of n(n+1)/2.")
     kace("add", "small", "-", stdin=card_line(NEW))
     done = kace("edit", "small", NEW.card_id, "-", stdin=card_line(changed))
     assert done.returncode == 0, done.stderr

@@ -109,7 +109,7 @@ def test_numbers_are_masked_and_pairs_of_words_count():
 
 
 def test_wordings_find_a_card_in_other_stories():
-    worded = EpistemicTree.of(DOMAINS, [SPEED.worded(STORIES), TILING])
+    worded = EpistemicTree.of(DOMAINS, [SPEED.revised(wordings=STORIES), TILING])
     other = "On the way out a kite surfer makes 15 knots, on the way home 10 knots. Find the mean speed of the trip."
     name = SPEED.card_id
     assert open_index(worded)(other)[name] > 2 * open_index(TREE)(other).get(name, 0.0)
@@ -149,7 +149,7 @@ def test_a_problem_is_scored_as_if_its_technique_were_unknown():
 
 def test_the_fit_reaches_the_least_of_its_loss():
     """At the minimum, the penalty on a text's weight is what its prediction lacks."""
-    table = TextTable(EpistemicTree.of(DOMAINS, [SPEED.worded(STORIES), TILING]))
+    table = TextTable(EpistemicTree.of(DOMAINS, [SPEED.revised(wordings=STORIES), TILING]))
     rows = list(range(len(table.texts)))
     found = table.fit(rows, [0, 1, 2])
     gradient = softmax(table.likeness @ found) - table.labels + found / relevance.STRENGTH

@@ -130,7 +130,7 @@ def test_what_is_shown_never_exceeds_the_limit(limit: int, sizes: list[int]):
 
 
 def test_an_edited_card_is_indexed_anew():
-    edited = TRIANGLE.with_payload("Useful when:\n- a hexagon\n\nWork it out.")
+    edited = TRIANGLE.revised(payload="Useful when:\n- a hexagon\n\nWork it out.")
     assert rank("hexagon", BLOCK) == BLOCK
     assert rank("hexagon", (REMAINDER, edited, PAIRS))[0] is edited
 

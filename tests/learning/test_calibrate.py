@@ -10,7 +10,7 @@ import pytest
 
 from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.store import INDEX_FILE, TreeStore, open_tree
-from kace.cards.tree import Add, Batch, Domain, EpistemicTree
+from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import load_config
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder, open_index
@@ -125,7 +125,7 @@ def test_a_tree_remembers_its_thresholds(tmp_path: Path):
 
 def test_the_command_calibrates_any_tree(tmp_path: Path):
     store = TreeStore.create(tmp_path / "tree", TREE.domains, author="me", note="a small tree")
-    store.apply(Batch(tuple(map(Add, TREE))), author="me")
+    store.apply(*map(Add, TREE), author="me")
     more = tuple(Problem(f"What is {n} plus {n}?", str(2 * n), f"plus-{n}") for n in range(20, 30))
     (tmp_path / "train.jsonl").write_text("\n".join(problem_rows((*TRAIN, *more))) + "\n")
     command = ("learn", "calibrate", "tree", "--train", "train.jsonl", "--model", "scripted/steady")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from kace.cards.card import MAX_CARD_BYTES, UNIVERSAL, Card, Difficulty, Provenance, Status, card_line
-from kace.cards.tree import Add, Batch, Edit, EpistemicTree, applied
+from kace.cards.tree import Add, Edit, EpistemicTree, applied
 from kace.learning.admit import MAX_SUPPORTING, Merge, consolidate
 from tests.card_samples import ALGEBRA, GEOMETRY, cards, trees
 
@@ -111,7 +111,7 @@ def test_merging_never_makes_a_card_too_large_to_keep():
     held = tree(card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[:40]))))
     more = card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[20:])))
     changes, _ = consolidate(held, [more])
-    after = applied(held, Batch(changes)).card("EXACT_PAIR_COUNT")
+    after = applied(held, *changes).card("EXACT_PAIR_COUNT")
     assert len(card_line(after).encode()) <= MAX_CARD_BYTES
     few = tuple(f"p{number}" for number in range(2 * MAX_SUPPORTING))
     (change,) = consolidate(tree(card()), [card(provenance=Provenance(source="t", supporting_problems=few))])[0]
@@ -123,7 +123,7 @@ def test_merging_never_makes_a_card_too_large_to_keep():
 def test_any_cards_can_join_any_tree_and_the_second_time_nothing_is_new(held, first, second):
     proposed = [first, second, first]
     changes, merges = consolidate(held, proposed)
-    after = applied(held, Batch(changes))
+    after = applied(held, *changes)
     added = sum(isinstance(change, Add) for change in changes)
     assert len(after) == len(held) + added and added + len(merges.merged) == len(proposed)
     assert not any(isinstance(change, Add) for change in consolidate(after, proposed)[0])

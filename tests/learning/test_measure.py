@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 import pytest
 
 from kace.cards.card import Card, Difficulty, Provenance, Status
-from kace.cards.tree import Batch, Deprecate, EpistemicTree, applied
+from kace.cards.tree import Deprecate, EpistemicTree, applied
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.ladder.policies import Dropout
@@ -369,7 +369,7 @@ GAIN, LOSS = votes("p", 3, 3, 0, 3), votes("q", 0, 3, 3, 3)
 
 
 def credited(tree: EpistemicTree, impact: Impact, settings: Settings = LIKELY, epoch: int = 1) -> EpistemicTree:
-    return applied(tree, Batch(credit(tree, impact, epoch, settings)))
+    return applied(tree, *credit(tree, impact, epoch, settings))
 
 
 def the(tree: EpistemicTree, name: str) -> Card:

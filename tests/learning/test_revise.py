@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Provenance, Status
-from kace.cards.tree import Batch, Deprecate, Edit, EpistemicTree, applied
+from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.measure import Comparison, Fire, Impact, Lift
 from kace.learning.revise import (
@@ -178,7 +178,7 @@ def test_a_card_can_be_kept_rewritten_moved_and_retired():
     assert found.refused == ()
     moved = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", domains="algebra, geometry"))
     (change,) = revision_changes(TREE, moved)
-    assert change == Edit(STEPS.at(Difficulty.HARD, ("algebra", "geometry")))
+    assert change == Edit(STEPS.revised(difficulty_tag=Difficulty.HARD, domain_tags=("algebra", "geometry")))
     gone = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "deprecate"))
     assert revision_changes(TREE, gone) == (Deprecate("RUBRIC_ISOLATE_THE_ROOT"),)
 
@@ -211,7 +211,7 @@ def test_new_routing_alone_leaves_the_figures_as_they_are():
 def test_a_move_to_a_smaller_place_brings_its_shorter_text_along():
     short = "Useful when:\n- a root\n\nIsolate it, then square."
     found = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", difficulty="medium", payload=short))
-    tree = applied(TREE, Batch(revision_changes(TREE, found)))
+    tree = applied(TREE, *revision_changes(TREE, found))
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").difficulty_tag is Difficulty.MEDIUM
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").body == "Isolate it, then square."
 

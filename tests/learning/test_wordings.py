@@ -49,7 +49,7 @@ def test_what_cannot_be_wordings_is_refused_with_its_reason(reply: str, reason: 
 
 
 def test_a_card_without_wordings_is_written_as_before_and_one_with_them_comes_back():
-    worded = SPEED.worded(FOUR.split("\n"))
+    worded = SPEED.revised(wordings=tuple(FOUR.split("\n")))
     assert "wordings" not in json.loads(card_line(SPEED))
     assert read_card(card_line(worded)) == worded != SPEED
     assert card_text(worded) == card_text(SPEED), "no solver reads them"

@@ -140,9 +140,11 @@ def a_history(tmp_path: Path) -> TreeStore:
     """A tree in which one card was created, edited, moved, credited and deprecated."""
     card = a_card()
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [card, a_card("EXACT_OTHER_CARD")], author="planter")
-    edited = card.with_payload(card.payload.replace("Check with small numbers.", "Check with very small numbers."))
+    edited = card.revised(payload=card.payload.replace("Check with small numbers.", "Check with very small numbers."))
     store.apply(Edit(edited), author="editor", note="be exact")
-    store.apply(Edit(store.load().card(NAME).at(Difficulty.HARD, ("geometry",))), author="mover")
+    store.apply(
+        Edit(store.load().card(NAME).revised(difficulty_tag=Difficulty.HARD, domain_tags=("geometry",))), author="mover"
+    )
     credited = measured(NAME, 5, -1, 11).provenance
     store.apply(Edit(store.load().card(NAME).model_copy(update={"provenance": credited})), author="learner")
     store.apply(Edit(a_card("EXACT_OTHER_CARD", routing_conditions=())), author="editor")

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from kace.errors import DataError, one_line, points
+from kace.errors import DataError, one_line
 
 MAX_CARD_BYTES = 16_384
 MAX_PAYLOAD = 8_000
@@ -45,8 +45,6 @@ PREFIXES = (
     "CASE_SPLIT_",
     "ANTI_",
 )
-LEGACY = ("scope", "tier_eligibility", "tag")
-_EVERYWHERE = ("general", "global", "all", "any")
 TRUSTED = {"trusted": True}
 """Validation context for text whose hash shows that it has passed every rule."""
 
@@ -55,12 +53,14 @@ AVOID = "Do not apply if:"
 BULLET = "- "
 EXAMPLE = "Example:"
 WORKED = "Worked:"
-_BULLETS = rf"(?:\n{BULLET}[^\n]*[^\s][^\n]*)+"
+_BULLETS = rf"(?:\n{BULLET}[^\S\n]*\S[^\n]*)+"
 _HEADER = re.compile(rf"{USEFUL}[ \t]*{_BULLETS}(?:\n{AVOID}[ \t]*{_BULLETS})?")
 
-_NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
-# The teacher is asked for 3 to 6 words; other stores have longer ids.
-_ID = re.compile("[A-Z0-9]+(_[A-Z0-9]+){2,}")
+_BLANK_LINE = re.compile(r"\n[ \t]*(?:\n|$)")
+_LONG_TRIGGER = re.compile(
+    rf"^({BULLET}\s*(?:\S+[ \t]+){{{TRIGGER_WORDS - 1}}}\S+).*$", re.MULTILINE
+)
+
 # Control characters, line separators, direction overrides that make a card read as
 # something else, and what shows nothing at all: a solver would read words that people
 # cannot see. Newline and tab are not among them.
@@ -108,6 +108,7 @@ class Example:
 class CardText(NamedTuple):
     """The parts of a payload."""
 
+    header: str
     useful: tuple[str, ...]
     avoid: tuple[str, ...]
     body: str
@@ -119,32 +120,28 @@ def line_count(text: str) -> int:
     return sum(bool(line.strip()) for line in text.split("\n"))
 
 
-def _split_rule(rule: str) -> tuple[str, str]:
-    """Split a rule at its first blank line into header and body."""
-    parts = re.split(r"\n[ \t]*(?:\n|$)", rule.strip("\n"), maxsplit=1)
-    return parts[0], parts[1].strip("\n") if len(parts) > 1 else ""
-
-
 def split_examples(payload: str) -> tuple[str, tuple[Example, ...]]:
     """Split a payload into its rule and its examples.
 
     Where a part lacks its problem or its solution, nothing is split off.
     """
     rule, *parts = payload.split(f"\n\n{EXAMPLE}\n")
-    examples = []
-    for part in parts:
-        example = read_example(part)
-        if example is None:
-            return payload, ()
-        examples.append(example)
-    return rule, tuple(examples)
+    try:
+        return rule, tuple(map(read_example, parts))
+    except TextError:
+        return payload, ()
 
 
-def read_example(text: str) -> Example | None:
-    """Read a problem, a line `Worked:` and a solution."""
+def read_example(text: str) -> Example:
+    """Read a problem, a line `Worked:` and a solution. Raise `TextError`."""
     problem, _, worked = f"\n{text}".partition(f"\n{WORKED}\n")
     example = Example(problem.strip(), worked.strip())
-    return example if example.problem and example.worked else None
+    if not example.problem or not example.worked:
+        raise TextError(
+            "an example is a problem, a line `Worked:` and a solution",
+            "write all three",
+        )
+    return example
 
 
 def with_examples(payload: str, examples: Sequence[Example]) -> str:
@@ -156,71 +153,27 @@ def with_examples(payload: str, examples: Sequence[Example]) -> str:
 
 
 def read_payload(payload: str) -> CardText:
-    """Split a payload into its parts, as far as possible."""
+    """Split a payload into its parts; without a header, all of the rule is body."""
     rule, examples = split_examples(payload)
-    header, body = _split_rule(rule)
+    header, *rest = _BLANK_LINE.split(rule.lstrip("\n").rstrip(), maxsplit=1)
     if not header.startswith(USEFUL):
-        return CardText((), (), rule, examples)
-    bullets: dict[str, list[str]] = {USEFUL: [], AVOID: []}
-    section = []
-    for line in header.split("\n"):
-        if line.strip() in bullets:
-            section = bullets[line.strip()]
-        elif line.startswith(BULLET):
-            section.append(line.removeprefix(BULLET).strip())
-    return CardText(
-        tuple(bullets[USEFUL]), tuple(bullets[AVOID]), body, examples
-    )
+        return CardText("", (), (), rule, examples)
+    useful, _, avoid = header.partition(f"\n{AVOID}")
+    body = "".join(rest).strip("\n")
+    return CardText(header, _bullets(useful), _bullets(avoid), body, examples)
+
+
+def _bullets(text: str) -> tuple[str, ...]:
+    lines = text.split("\n")[1:]
+    return tuple(line.removeprefix(BULLET).strip() for line in lines)
 
 
 def cut_triggers(payload: str) -> str:
     """Return a payload whose triggers have no more words than they may have."""
-    header, gap, rest = payload.partition("\n\n")
-    lines = []
-    useful = False
-    for line in header.split("\n"):
-        if line.strip() in (USEFUL, AVOID):
-            useful = line.strip() == USEFUL
-        elif useful and line.startswith(BULLET):
-            words = line.removeprefix(BULLET).split()
-            line = BULLET + " ".join(words[:TRIGGER_WORDS])
-        lines.append(line)
-    return "\n".join(lines) + gap + rest
-
-
-def _check_payload(payload: str) -> None:
-    """Check the form of a payload. Raise `TextError`."""
-    rule, examples = split_examples(payload)
-    header, body = _split_rule(rule)
-    if not _HEADER.fullmatch(header):
-        raise TextError(
-            f"does not begin with a trigger header ({_cut(header)})",
-            f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally"
-            f" '{AVOID}' and bullets, then a blank line and the body",
-        )
-    for trigger in read_payload(payload).useful:
-        words = len(trigger.split())
-        if words > TRIGGER_WORDS:
-            raise TextError(
-                f"has a trigger of {words} words ({_cut(trigger)})",
-                f"use at most {TRIGGER_WORDS} words",
-            )
-    if not body.strip() or body.lstrip().startswith((USEFUL, AVOID)):
-        raise TextError(
-            "has no body after its header",
-            "put one blank line after the whole header, then the body",
-        )
-    if len(examples) > MAX_EXAMPLES:
-        raise TextError(
-            f"has {len(examples)} examples", f"keep at most {MAX_EXAMPLES}"
-        )
-    for example in examples:
-        lines = line_count(example.text) - 2
-        if lines > EXAMPLE_LINES:
-            raise TextError(
-                f"has an example of {lines} non-blank lines",
-                f"use at most {EXAMPLE_LINES}",
-            )
+    header, gap, body = payload.partition("\n\n")
+    useful, mark, avoid = header.partition(f"\n{AVOID}")
+    useful = _LONG_TRIGGER.sub(r"\1", useful)
+    return useful + mark + avoid + gap + body
 
 
 def stray_character(text: str) -> TextError | None:
@@ -253,31 +206,16 @@ def _check_line(text: str) -> str:
     return _check_text(text)
 
 
-def _check_id(text: str) -> str:
-    if not _ID.fullmatch(text):
-        raise TextError(
-            f"{_cut(text)} is not 3 or more words of A-Z and 0-9 joined by '_'",
-            "use an id such as EXACT_SUM_OF_SQUARES",
-        )
-    if not text.startswith(PREFIXES):
-        raise TextError(
-            f"{_cut(text)} is an id without a known prefix",
-            f"begin the id with one of {' '.join(PREFIXES)}",
-        )
-    return text
+def _matching(pattern: str, fix: str) -> AfterValidator:
+    """Return a check that a text has a form."""
+    form = re.compile(pattern)
 
+    def check(text: str) -> str:
+        if not form.fullmatch(text):
+            raise TextError(f"{text[:40]!r} has the wrong form", fix)
+        return text
 
-def _check_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise TextError(
-            f"{_cut(text)} is not snake_case",
-            "use a name such as number_theory",
-        )
-    return text
-
-
-def _cut(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+    return AfterValidator(check)
 
 
 # The record
@@ -322,7 +260,23 @@ class CardError(DataError):
 PLAIN = AfterValidator(_check_line)
 """Refuses more than one line, and characters that people cannot see."""
 Line = Annotated[str, Field(max_length=MAX_LINE), PLAIN]
-Name = Annotated[str, Field(max_length=64), AfterValidator(_check_name)]
+Name = Annotated[
+    str,
+    Field(max_length=64),
+    _matching(
+        "[a-z][a-z0-9]*(_[a-z0-9]+)*", "use snake_case, as in number_theory"
+    ),
+]
+# The teacher is asked for 3 to 6 words; other stores have longer ids.
+CardId = Annotated[
+    str,
+    Field(max_length=64),
+    _matching(
+        rf"(?={'|'.join(PREFIXES)})[A-Z0-9]+(_[A-Z0-9]+){{2,}}",
+        "use 3 or more words of A-Z and 0-9, as in EXACT_SUM_OF_SQUARES; begin"
+        f" with one of {' '.join(PREFIXES)}",
+    ),
+]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
@@ -348,7 +302,7 @@ class Provenance(StrictRecord):
 class Card(StrictRecord):
     """One card. `read_card` reads one from outside."""
 
-    card_id: Annotated[str, Field(max_length=64), AfterValidator(_check_id)]
+    card_id: CardId
     payload: Annotated[
         str, Field(max_length=MAX_PAYLOAD), AfterValidator(_check_text)
     ]
@@ -380,14 +334,9 @@ class Card(StrictRecord):
         return read_payload(self.payload).useful
 
     @property
-    def header(self) -> str:
-        """The payload before its first blank line."""
-        return _split_rule(self.rule)[0]
-
-    @property
     def body(self) -> str:
         """The payload after its first blank line, up to its examples."""
-        return _split_rule(self.rule)[1]
+        return read_payload(self.payload).body
 
     @property
     def rule(self) -> str:
@@ -404,30 +353,17 @@ class Card(StrictRecord):
         """How far the card has come."""
         return self.provenance.promotion_status
 
-    def at(self, difficulty: Difficulty, domains: Sequence[str]) -> Card:
-        """Return the card at another place, where its body must respect the cap."""
-        return self._replace(
-            difficulty_tag=difficulty, domain_tags=tuple(domains)
-        )
-
     def with_status(self, status: Status) -> Card:
         """Return the card with another promotion status."""
         record = dict(self.provenance) | {"promotion_status": status}
-        return self._replace(provenance=record)
-
-    def with_payload(self, payload: str) -> Card:
-        """Return the card with another payload."""
-        return self._replace(payload=payload)
+        return self.revised(provenance=record)
 
     def illustrated(self, examples: Sequence[Example]) -> Card:
         """Return the card with these examples instead of its own."""
-        return self.with_payload(with_examples(self.payload, examples))
+        return self.revised(payload=with_examples(self.payload, examples))
 
-    def worded(self, wordings: Sequence[str]) -> Card:
-        """Return the card with these wordings instead of its own."""
-        return self._replace(wordings=tuple(wordings))
-
-    def _replace(self, **fields: object) -> Card:
+    def revised(self, **fields: object) -> Card:
+        """Return the card with other values of these fields, checked."""
         try:
             return Card.model_validate(dict(self) | fields)
         except ValidationError as error:
@@ -436,40 +372,46 @@ class Card(StrictRecord):
 
 def _check(card: Card) -> None:
     """Check the rules that pydantic cannot express. Raise `TextError`."""
-    _check_payload(card.payload)
-    lines = line_count(card.body)
-    difficulty = card.difficulty_tag
-    cap = BODY_CAPS[difficulty]
-    if lines > cap:
+    text = read_payload(card.payload)
+    if not _HEADER.fullmatch(text.header):
         raise TextError(
-            f"has a body of {lines} non-blank lines, {difficulty.value} allows {cap}",
-            "shorten the body, or split the card",
+            "does not begin with a trigger header",
+            f"begin with '{USEFUL}' and bullets '{BULLET}...', then optionally"
+            f" '{AVOID}' and bullets, then a blank line and the body",
+        )
+    if not text.body.strip() or text.body.lstrip().startswith((USEFUL, AVOID)):
+        raise TextError(
+            "has no body after its header",
+            "put one blank line after the whole header, then the body",
         )
     if len(set(card.domain_tags)) < len(card.domain_tags):
-        raise TextError(
-            "repeats a domain tag",
-            "name each domain once",
-        )
-    if len(card_line(card).encode()) > MAX_CARD_BYTES:
-        raise TextError(
-            f"is larger than {MAX_CARD_BYTES:,} bytes as JSON", "keep it short"
-        )
+        raise TextError("repeats a domain tag", "name each domain once")
+    for trigger in text.useful:
+        words = len(trigger.split())
+        _limit(words, TRIGGER_WORDS, f"a trigger of {words} words")
+    found = len(text.examples)
+    _limit(found, MAX_EXAMPLES, f"{found} examples")
+    for example in text.examples:
+        lines = line_count(example.text) - 2
+        _limit(lines, EXAMPLE_LINES, f"an example of {lines} non-blank lines")
+    lines = line_count(text.body)
+    cap = BODY_CAPS[card.difficulty_tag]
+    what = f"a body of {lines} non-blank lines, {card.difficulty_tag.value}"
+    _limit(lines, cap, f"{what} allows {cap}")
+    size = len(card_line(card).encode())
+    _limit(size, MAX_CARD_BYTES, f"{size:,} bytes as JSON")
+
+
+def _limit(count: int, most: int, what: str) -> None:
+    if count > most:
+        raise TextError(f"has {what}", f"keep at most {most:,}")
 
 
 # Reading
 
 
 def read_card(raw: str | bytes) -> Card:
-    """Read one card from JSON that anyone may have written.
-
-    At most 16 KiB; every rule is checked and the fields of old stores are migrated.
-    """
-    data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
-    if len(data) > MAX_CARD_BYTES:
-        raise CardError(
-            f"the card is {len(data):,} bytes, more than {MAX_CARD_BYTES:,}",
-            fix="give one card, and keep it short",
-        )
+    """Read one card from JSON that anyone may have written."""
     return card_of(read_json(raw))
 
 
@@ -482,7 +424,7 @@ def card_of(value: object) -> Card:
         )
     name = value.get("card_id")
     card_id = name if isinstance(name, str) else ""
-    data = json.dumps(_migrate(value), ensure_ascii=False)
+    data = json.dumps(value, ensure_ascii=False)
     try:
         return Card.model_validate_json(data.encode("utf-8", "surrogatepass"))
     except ValidationError as error:
@@ -497,12 +439,7 @@ def card_line(card: Card) -> str:
 def read_json(raw: str | bytes) -> object:
     """Decode JSON. Refuse NaN, infinities and very deep nesting."""
     try:
-        text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
-        return from_json(text, allow_inf_nan=False)
-    except UnicodeDecodeError as error:
-        raise CardError(
-            f"not UTF-8 text (byte {error.start})", fix="save the file as UTF-8"
-        ) from None
+        return from_json(text_of(raw), allow_inf_nan=False)
     except ValueError as error:
         raise CardError(
             f"not valid JSON: {error}",
@@ -511,22 +448,14 @@ def read_json(raw: str | bytes) -> object:
         ) from None
 
 
-def _migrate(value: Mapping[str, object]) -> dict[str, object]:
-    """Drop the fields of old stores; the names in `scope` become domain tags."""
-    record = dict(value)
-    for name in LEGACY:
-        record.pop(name, None)
-    scope = value.get("scope")
-    names = [scope] if isinstance(scope, str) else scope
-    tags = record.get("domain_tags", [])
-    if isinstance(names, list) and isinstance(tags, list):
-        for name in map(str, names):
-            tag = "_".join(name.lower().replace("-", " ").split())
-            tag = UNIVERSAL if tag in _EVERYWHERE else tag
-            if tag not in tags:
-                tags = [*tags, tag]
-        record["domain_tags"] = tags
-    return record
+def text_of(raw: str | bytes) -> str:
+    """Decode the text of a file."""
+    try:
+        return raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
+    except UnicodeDecodeError as error:
+        raise CardError(
+            f"not UTF-8 text (byte {error.start})", fix="save the file as UTF-8"
+        ) from None
 
 
 def _card_error(card_id: str, error: ValidationError) -> CardError:
@@ -538,15 +467,12 @@ def _card_error(card_id: str, error: ValidationError) -> CardError:
 def refusal(error: ValidationError) -> tuple[str, str]:
     """Return the first thing wrong with a value, in plain words, and its fix."""
     detail = error.errors(include_url=False)[0]
-    place = ""
-    for part in detail["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part[:40]}"
-    place = one_line(place.removeprefix("."))
+    place = one_line(".".join(map(str, detail["loc"])), 80)
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, TextError):
         return f"{place} {raised.what}".strip(), raised.fix
     return (
-        f"{place} is refused: {detail['msg'][0].lower()}{detail['msg'][1:]}",
+        f"{place} is refused: {detail['msg']}",
         "see the card's fields in docs/concepts.md",
     )
 
@@ -573,52 +499,35 @@ class LiftMark(NamedTuple):
         """Whether too few problems were tried to conclude anything."""
         return self.high - self.low >= 1.0
 
-    @property
-    def words(self) -> str:
-        """The figures, in points."""
-        return (
-            f"{points(self.effect)} [{points(self.low)}, {points(self.high)}]"
-        )
 
+class CardLift(NamedTuple):
+    """The lift noted on a card, and what it was measured on."""
 
-class LiftCounts(NamedTuple):
-    """What a lift was measured on."""
-
+    mark: LiftMark
     shown: int  # attempts with the card
     hidden: int  # attempts without it
     problems: int
     method: str
+    epoch: int
 
-
-class CardLift(NamedTuple):
-    """The lift noted on a card; without counts where only its tree was measured."""
-
-    mark: LiftMark
-    counts: LiftCounts | None
-    epoch: int | None
+    @property
+    def line(self) -> str:
+        """The lift in words, as `validated_lift` of a card holds it."""
+        effect, low, high = map(plain_points, self.mark)
+        return (
+            f"{effect} points [{low}, {high}], {self.shown} attempts with,"
+            f" {self.hidden} without, {self.problems} problems, {self.method},"
+            f" epoch {self.epoch}"
+        )
 
 
 _FIGURE = r"([+-]?\d+(?:\.\d+)?)"
 _LIFT = re.compile(
     rf"""{_FIGURE}\ points\ \[{_FIGURE},\ {_FIGURE}\]
-    (?:,\ (\d+)\ attempts\ with,\ (\d+)\ without,\ (\d+)\ problems,\ ([\w-]+)
-    (?:,\ epoch\ (\d+))?)?""",
+    ,\ (\d+)\ attempts\ with,\ (\d+)\ without,\ (\d+)\ problems,\ ([\w-]+)
+    ,\ epoch\ (\d+)""",
     re.VERBOSE,
 )
-
-
-def lift_line(
-    mark: LiftMark,
-    counts: LiftCounts | None,
-    epoch: int,
-) -> str:
-    """Return a lift in words, as `validated_lift` of a card holds it."""
-    measured = "judged by its tree alone"
-    if counts:
-        shown, hidden, problems, method = counts
-        measured = f"{shown} attempts with, {hidden} without, {problems} problems, {method}"
-    effect, low, high = map(plain_points, mark)
-    return f"{effect} points [{low}, {high}], {measured}, epoch {epoch}"
 
 
 def lift_of(card: Card) -> CardLift | None:
@@ -626,16 +535,13 @@ def lift_of(card: Card) -> CardLift | None:
     found = _LIFT.match(card.provenance.validated_lift)
     if not found:
         return None
-    effect, low, high, shown, hidden, problems, method, epoch = found.groups()
-    mark = LiftMark(float(effect) / 100, float(low) / 100, float(high) / 100)
-    counts = None
-    if method:
-        counts = LiftCounts(int(shown), int(hidden), int(problems), method)
-    return CardLift(mark, counts, int(epoch) if epoch else None)
+    shown, hidden, problems = map(int, found.group(4, 5, 6))
+    shares = [float(figure) / 100 for figure in found.group(1, 2, 3)]
+    mark = LiftMark(*shares)
+    return CardLift(mark, shown, hidden, problems, found[7], int(found[8]))
 
 
 def plain_points(share: float) -> str:
     """Return a share in percentage points with its sign, in ASCII."""
-    return (
-        f"{round(100 * share, 1) + 0.0:+.1f}"  # adding zero turns -0.0 into 0.0
-    )
+    # Adding zero turns -0.0 into 0.0.
+    return f"{round(100 * share, 1) + 0.0:+.1f}"

@@ -25,6 +25,7 @@ from kace.cards.card import (
     card_of,
     read_json,
     split_examples,
+    text_of,
 )
 from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
 from kace.errors import DataError
@@ -35,6 +36,7 @@ _NOT_CARDS = (
     'give a card, a list of cards, {"domains": [...], "cards": [...]}, JSON lines, or the'
     " text of one card, which begins with '# name'"
 )
+_DROPPED = ("scope", "tier_eligibility", "tag")  # fields of old stores
 _DEFAULTS: Mapping[str, Any] = {
     "routing_conditions": [],
     "helpfulness_score": 0.0,
@@ -62,7 +64,7 @@ class Bundle(NamedTuple):
 
     domains: tuple[Domain, ...]
     cards: tuple[Card, ...]
-    refused: tuple[str, ...]  # the place in the file, and the reason
+    refused: tuple[str, ...] = ()  # the place in the file, and the reason
     mended: tuple[str, ...] = ()
 
 
@@ -72,45 +74,87 @@ def read_exchange(data: bytes, source: str = SOURCE) -> Bundle:
     A bad card is refused while the others are kept. Raise `DataError` for a bad domain,
     or a text of another form.
     """
-    try:
-        text = data.decode("utf-8-sig").strip()
-    except UnicodeDecodeError:
-        raise DataError("not UTF-8", fix="save the file as UTF-8") from None
+    text = text_of(data).strip()
     if not text:
         raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
     if text.startswith("#"):
-        return Bundle((), (read_text_card(text, source),), ())
+        return Bundle((), (read_text_card(text, source),))
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > 1 and all(line.startswith('{"') for line in lines):
-        return _bundle((), "line", lines)
-    return _read_value(read_json(text))
+        return _read_cards((), "line", lines)
+    value = read_json(text)
+    if not isinstance(value, dict) or "cards" not in value:
+        cards = value if isinstance(value, list) else [value]
+        return _read_cards((), "card", cards)
+    cards = value["cards"]
+    if not isinstance(cards, list) or value.keys() - {"domains", "cards"}:
+        raise DataError(
+            "the cards are no list, or stand beside unknown fields",
+            fix=_NOT_CARDS,
+        )
+    return _read_cards(_domains(value.get("domains", [])), "card", cards)
 
 
-def mend_record(value: object) -> tuple[object, str]:
+def _read_cards(
+    domains: tuple[Domain, ...], unit: str, values: Iterable[Any]
+) -> Bundle:
+    cards = []
+    refused = []
+    mended = []
+    for number, value in enumerate(values, 1):
+        try:
+            given = read_json(value) if unit == "line" else value
+            record, notes = mend_record(given)
+            card = card_of(record)
+        except CardError as error:
+            refused.append(f"{unit} {number}: {error}")
+            continue
+        cards.append(card)
+        for note in notes:
+            mended.append(f"{card.card_id}: {note}")
+    return Bundle(domains, tuple(cards), tuple(refused), tuple(mended))
+
+
+def mend_record(value: object) -> tuple[object, list[str]]:
     """Return a record with what other stores leave out, and what was mended in it.
 
-    The form of papers has routing conditions instead of a trigger header, and -1 for
-    an unknown epoch.
+    Old stores have `scope`, whose names become domain tags, and fields that are
+    dropped. The form of papers has routing conditions instead of a trigger header,
+    and -1 for an unknown epoch.
     """
+    notes: list[str] = []
     if not isinstance(value, dict):
-        return value, ""
-    record = {**_DEFAULTS, **value}
-    for name, default in _DEFAULTS.items():
-        if record[name] is None:
-            record[name] = default
-    notes = []
+        return value, notes
+    record: dict[str, Any] = {**_DEFAULTS}
+    for name, each in value.items():
+        if each is not None and name not in _DROPPED:
+            record[name] = each
+    tags = record.get("domain_tags", [])
+    if "scope" in value and isinstance(tags, list):
+        record["domain_tags"] = [*tags, *_tags_of(value["scope"], tags)]
     provenance = record["provenance"]
     if isinstance(provenance, dict):
-        provenance = {"source": SOURCE, **provenance}
+        record["provenance"] = provenance = {"source": SOURCE, **provenance}
         if provenance.get("epoch_introduced") == -1:
             provenance["epoch_introduced"] = 0
             notes.append("epoch -1 became 0")
-        record["provenance"] = provenance
     payload = record.get("payload")
     if isinstance(payload, str) and "Useful when" not in payload:
         record["payload"] = _with_header(record, payload)
         notes.append("its trigger header was made of its routing conditions")
-    return record, "; ".join(notes)
+    return record, notes
+
+
+def _tags_of(scope: object, known: list[object]) -> list[str]:
+    """Return the domain tags of a `scope` that are not known yet."""
+    tags = []
+    for name in scope if isinstance(scope, list) else [scope]:
+        tag = "_".join(str(name).lower().replace("-", " ").split())
+        if tag in ("general", "global", "all", "any"):
+            tag = UNIVERSAL
+        if tag not in known:
+            tags.append(tag)
+    return tags
 
 
 def _with_header(record: Mapping[str, Any], payload: str) -> str:
@@ -140,20 +184,14 @@ def starter_domains() -> tuple[Domain, ...]:
 
 
 def tree_from_json(data: bytes) -> EpistemicTree:
-    """Read a whole tree; raise for the first bad card.
+    """Read a whole tree from a file of cards; raise for the first bad card.
 
     Cards without a registry name their own domains.
     """
-    value = read_json(data)
-    record = {"cards": value} if isinstance(value, list) else value
-    if not isinstance(record, dict) or "cards" not in record:
-        raise TreeError("not a tree", fix=_NOT_CARDS)
-    bundle = _read_value(record)
+    bundle = read_exchange(data)
     for reason in bundle.refused:
         raise CardError(reason)
-    domains = bundle.domains
-    if record.get("domains") is None:
-        domains = domains_named(bundle.cards)
+    domains = bundle.domains or domains_named(bundle.cards)
     return EpistemicTree.of(domains, bundle.cards)
 
 
@@ -175,7 +213,7 @@ def select_new(
 
     A card the tree has already is in neither.
     """
-    fitting = {}
+    fitting: dict[str, Card] = {}
     refused = list(bundle.refused)
     for card in bundle.cards:
         name = card.card_id
@@ -192,23 +230,6 @@ def select_new(
     return fitting, refused
 
 
-def _read_value(value: object) -> Bundle:
-    """Read one card, a list of cards, or an object of domains and cards."""
-    domains: tuple[Domain, ...] = ()
-    cards = value if isinstance(value, list) else [value]
-    if isinstance(value, dict) and "cards" in value:
-        cards = value["cards"]
-        unknown = value.keys() - {"domains", "cards"}
-        if unknown or not isinstance(cards, list):
-            what = (
-                f"unknown field '{min(unknown)}'" if unknown else "not a list"
-            )
-            raise DataError(f"the cards: {what}", fix=_NOT_CARDS)
-        if value.get("domains") is not None:
-            domains = _domains(value["domains"])
-    return _bundle(domains, "card", cards)
-
-
 def _domains(value: object) -> tuple[Domain, ...]:
     if not isinstance(value, list):
         raise DataError(
@@ -216,25 +237,6 @@ def _domains(value: object) -> tuple[Domain, ...]:
             fix='write [{"name": "geometry", "description": "..."}]',
         )
     return tuple(map(domain_of, value))
-
-
-def _bundle(
-    domains: tuple[Domain, ...], unit: str, values: Iterable[Any]
-) -> Bundle:
-    cards = []
-    refused = []
-    mended = []
-    for number, value in enumerate(values, 1):
-        try:
-            given = read_json(value) if unit == "line" else value
-            record, note = mend_record(given)
-            cards.append(card_of(record))
-        except CardError as error:
-            refused.append(f"{unit} {number}: {error}")
-            continue
-        if note:
-            mended.append(f"{cards[-1].card_id}: {note}")
-    return Bundle(domains, tuple(cards), tuple(refused), tuple(mended))
 
 
 # The text of one card
@@ -269,18 +271,14 @@ def read_text_card(text: str, source: str) -> Card:
     if not card_id.startswith(PREFIXES):
         card_id = f"RUBRIC_{card_id}"
     examples = split_examples(payload)[1]
-    if not examples:
+    answers = [r"\boxed{" in example.worked for example in examples]
+    if not answers or not all(answers):
         raise CardError(
-            f"card {card_id!r}: has no whole '{EXAMPLE}', by which it is found",
+            f"card {card_id!r}: needs whole examples with answers, by which it is"
+            " found",
             fix=f"after a blank line, write '{EXAMPLE}', a problem, '{WORKED}' and its"
-            " solution, each on lines of its own",
+            r" solution, each on lines of its own; end with: The answer is \boxed{42}.",
         )
-    for example in examples:
-        if r"\boxed{" not in example.worked:
-            raise CardError(
-                f"card {card_id!r}: has no answer in an example",
-                fix=r"end each solution with: The answer is \boxed{42}.",
-            )
     record = {
         **_DEFAULTS,
         "card_id": card_id,

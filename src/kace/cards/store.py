@@ -12,8 +12,7 @@ from __future__ import annotations
 import getpass
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,8 +31,11 @@ from kace.cards.card import (
 )
 from kace.cards.formats import tree_from_json
 from kace.cards.tree import (
+    Add,
     Change,
+    Deprecate,
     Domain,
+    Edit,
     EpistemicTree,
     SetDomains,
     TreeError,
@@ -46,7 +48,6 @@ from kace.files import (
     cannot_write,
     inside,
     lock_folder,
-    open_plain,
     read_plain,
     readable,
     whole_lines,
@@ -57,9 +58,6 @@ MAX_TREE_BYTES = 1 << 30  # of a file, and of a line of the journal
 LOCK_SECONDS = 60.0
 CALIBRATION = "calibration.json"  # beside the cards: where thresholds come from
 INDEX_FILE = "relevance.npz"
-_SNAPSHOT = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64})?"
-)
 _RESTORE = "restore the file, or begin a new tree from a snapshot"
 
 
@@ -142,12 +140,8 @@ class TreeState:
     """A tree as read from disk."""
 
     tree: EpistemicTree
-    generation: int
-    frozen: str | None
-
-
-NOTHING = TreeState(EpistemicTree.of((), ()), generation=-1, frozen=None)
-"""Before the first entry of a journal."""
+    generation: int = -1  # before the first entry of a journal
+    frozen: str | None = None
 
 
 def state_text(state: TreeState) -> str:
@@ -167,64 +161,55 @@ def read_file(path: Path) -> TreeState:
     """Read cards.jsonl or a snapshot; raise `TreeError` if it was changed by hand."""
     with located(path):
         first, _, rest = read_plain(path, MAX_TREE_BYTES).partition(b"\n")
-    try:
-        header = Header.model_validate_json(first)
-    except ValidationError:
-        raise TreeError(
-            f"{path}:1: the header is damaged, or of a newer kace",
-            fix=f"upgrade kace, or {_RESTORE}",
-        ) from None
-    digest = hashlib.sha256(f"{domains_line(header.domains)}\n".encode())
-    digest.update(rest)
-    found = digest.hexdigest()
-    if header.frozen not in (None, found):
-        raise TreeError(
-            f"{path} was changed after it was frozen ({header.frozen[:12]}, now"
-            f" {found[:12]})",
-            fix=_RESTORE,
-        )
-    if found != header.sha256:
-        raise TreeError(
-            f"{path} was edited by hand, so its hash does not match",
-            fix=f"{_RESTORE}; change cards with: kace tree edit",
-        )
-    cards = []
-    for number, line in enumerate(rest.split(b"\n")[:-1], start=2):
         try:
-            cards.append(Card.model_validate_json(line, context=TRUSTED))
-        except ValidationError as error:
-            what, fix = refusal(error)
-            raise TreeError(f"{path}:{number}: {what}", fix=fix) from None
-    with located(path):
+            header = Header.model_validate_json(first)
+        except ValidationError:
+            raise TreeError(
+                f"{path}:1: the header is damaged, or of a newer kace",
+                fix=f"upgrade kace, or {_RESTORE}",
+            ) from None
+        digest = hashlib.sha256(f"{domains_line(header.domains)}\n".encode())
+        digest.update(rest)
+        found = digest.hexdigest()
+        if found != header.sha256 or header.frozen not in (None, found):
+            raise TreeError(
+                "it was changed by hand, so its hash does not match",
+                fix=f"{_RESTORE}; change cards with: kace tree edit",
+            )
+        cards = []
+        for number, line in enumerate(rest.split(b"\n")[:-1], start=2):
+            try:
+                cards.append(Card.model_validate_json(line, context=TRUSTED))
+            except ValidationError as error:
+                what, fix = refusal(error)
+                raise TreeError(f"{path}:{number}: {what}", fix=fix) from None
         tree = EpistemicTree.of(header.domains, cards, found)
     return TreeState(tree, header.generation, header.frozen)
 
 
-def _is_tree_file(path: Path) -> bool:
-    """Whether a file begins like cards.jsonl rather than like plain JSON."""
-    with located(path), open_plain(path) as file:
-        return file.read(64).lstrip().startswith(b'{"kace_tree"')
+def open_state(path: Path) -> TreeState:
+    """Read a tree: a store's directory, a snapshot, or a file of cards."""
+    if path.is_dir():
+        state = TreeStore.open(path).read()
+        state.tree.index_path = path / INDEX_FILE
+        return state
+    with located(path):
+        data = read_plain(path, MAX_TREE_BYTES)
+        if not data[:64].lstrip().startswith(b'{"kace_tree"'):
+            return TreeState(tree_from_json(data))
+    state = read_file(path)
+    state.tree.index_path = path.with_suffix(".npz")
+    return state
 
 
 def open_tree(path: Path) -> EpistemicTree:
-    """Open a tree: a store's directory, a snapshot, or a file of plain JSON."""
-    if path.is_dir():
-        tree = TreeStore.open(path).load()
-        tree.index_path = path / INDEX_FILE
-        return tree
-    if not _is_tree_file(path):
-        with located(path):
-            return tree_from_json(read_plain(path, MAX_TREE_BYTES))
-    tree = read_file(path).tree
-    tree.index_path = path.with_suffix(".npz")
-    return tree
+    """Open a tree: a store's directory, a snapshot, or a file of cards."""
+    return open_state(path).tree
 
 
 def frozen_hash_of(path: Path) -> str | None:
     """Return the content hash a tree is frozen at; None where it may still change."""
-    if path.is_dir():
-        return TreeStore.open(path).frozen_hash
-    return read_file(path).frozen if _is_tree_file(path) else None
+    return open_state(path).frozen
 
 
 class TreeStore:
@@ -234,8 +219,6 @@ class TreeStore:
         self.folder = folder
         self.cards_path = folder / "cards.jsonl"
         self.journal_path = folder / "journal.jsonl"
-        # What was read last, and from which version of the file.
-        self._known: tuple[object, TreeState] = (None, NOTHING)
 
     @classmethod
     def create(
@@ -256,7 +239,8 @@ class TreeStore:
                     f"{path} already holds a tree",
                     fix="choose another directory",
                 )
-            store._commit(NOTHING, tree, "create", author, note)
+            nothing = TreeState(EpistemicTree((), {}))
+            store._commit(nothing, TreeState(tree), "create", author, note)
         return store
 
     @classmethod
@@ -270,49 +254,63 @@ class TreeStore:
             )
         return store
 
-    def load(self) -> EpistemicTree:
+    def read(self) -> TreeState:
         """Read the tree as it is now. Refuse a frozen tree whose content changed."""
-        return self._read().tree
+        return read_file(self.cards_path)
+
+    def load(self) -> EpistemicTree:
+        """Read the tree alone."""
+        return self.read().tree
 
     @property
     def generation(self) -> int:
         """The number of changes since the tree was created."""
-        return self._read().generation
+        return self.read().generation
 
     @property
     def frozen_hash(self) -> str | None:
         """The content hash the tree is frozen at, if it is."""
-        return self._read().frozen
+        return self.read().frozen
 
     def apply(
-        self, change: Change, *, author: str, note: str = ""
+        self, *changes: Change, author: str, note: str = ""
     ) -> EpistemicTree:
-        """Make one change durably and return the tree after it.
+        """Make changes durably, all or none, and return the tree after them.
 
-        A change that alters nothing is not recorded.
+        Changes that alter nothing are not recorded.
         """
-        kind = type(change).__name__.lower()
-        if isinstance(change, SetDomains):
-            kind = "domains"
-        with self._writing() as state:
-            tree = applied(state.tree, change)
-            return self._commit(state, tree, kind, author, note)
+        kind = _KINDS[type(changes[0])] if len(changes) == 1 else "batch"
+        with self._lock():
+            state = self.read()
+            if state.frozen is not None:
+                raise UsageError(
+                    f"{self.folder} is frozen at {state.frozen[:12]}",
+                    fix="copy it with --out and change the copy, or thaw it with:"
+                    " kace tree thaw",
+                )
+            tree = applied(state.tree, *changes)
+            if tree != state.tree:
+                after = replace(state, tree=tree)
+                self._commit(state, after, kind, author, note)
+            return tree
 
     def freeze(self, *, author: str = "kace", note: str = "") -> str:
         """Refuse changes from now on; return the hash every later load must match."""
-        with self._writing(frozen=True) as state:
-            digest = state.frozen or state.tree.content_hash()
+        with self._lock():
+            state = self.read()
+            digest = state.tree.content_hash()
             if state.frozen is None:
-                state = replace(state, frozen=digest)
-                self._commit(state, state.tree, "freeze", author, note)
+                after = replace(state, frozen=digest)
+                self._commit(state, after, "freeze", author, note)
             return digest
 
     def thaw(self, *, author: str = "kace", note: str = "") -> None:
         """Allow changes again."""
-        with self._writing(frozen=True) as state:
+        with self._lock():
+            state = self.read()
             if state.frozen is not None:
-                state = replace(state, frozen=None)
-                self._commit(state, state.tree, "thaw", author, note)
+                after = replace(state, frozen=None)
+                self._commit(state, after, "thaw", author, note)
 
     def log(self) -> tuple[JournalEntry, ...]:
         """Return every change, oldest first, without lines that cannot be read.
@@ -321,23 +319,23 @@ class TreeStore:
         """
         entries = {}
         newest = self.generation
-        for line in self._lines():
-            with suppress(ValidationError):
-                entry = JournalEntry.model_validate_json(line, context=TRUSTED)
-                if entry.generation <= newest:
-                    entries[entry.generation] = entry
+        with located(self.journal_path), suppress(FileNotFoundError):
+            for _, _, line in whole_lines(
+                self.journal_path, most=MAX_TREE_BYTES
+            ):
+                with suppress(ValidationError):
+                    entry = JournalEntry.model_validate_json(
+                        line, context=TRUSTED
+                    )
+                    if entry.generation <= newest:
+                        entries[entry.generation] = entry
         return tuple(entries.values())
 
     def snapshot(self, name: str) -> Path:
         """Keep the tree under a name, in a file that `open_tree` reads."""
-        if not _SNAPSHOT.fullmatch(name):
-            raise UsageError(
-                f"{name[:64]!r} cannot name a snapshot",
-                fix="use letters, digits, '-' and '_', such as epoch-1",
-            )
         path = inside(self.folder, "snapshots") / f"{name}.jsonl"
         with self._lock():
-            state = self._read()
+            state = self.read()
             if path.exists() and read_file(path).tree != state.tree:
                 raise UsageError(
                     f"{path} already holds another tree",
@@ -346,25 +344,9 @@ class TreeStore:
             write_atomic(path, state_text(state))
         return path
 
-    def _lines(self) -> Iterator[bytes]:
-        """Iterate over the journal's whole lines."""
-        path = self.journal_path
-        with located(path), suppress(FileNotFoundError):
-            for _, _, line in whole_lines(path, most=MAX_TREE_BYTES):
-                yield line
-
     def _has_tree(self) -> bool:
         with located(self.folder):
             return self.cards_path.exists()
-
-    def _read(self) -> TreeState:
-        """Read cards.jsonl, unless it is unchanged."""
-        with located(self.cards_path):
-            found = self.cards_path.stat()
-        stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
-        if self._known[0] != stamp:
-            self._known = (stamp, read_file(self.cards_path))
-        return self._known[1]
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -375,46 +357,31 @@ class TreeStore:
         finally:
             os.close(lock)
 
-    @contextmanager
-    def _writing(self, *, frozen: bool = False) -> Iterator[TreeState]:
-        """Lock the store and read it."""
-        with self._lock():
-            state = self._read()
-            if state.frozen is not None and not frozen:
-                raise UsageError(
-                    f"{self.folder} is frozen at {state.frozen[:12]}",
-                    fix="copy it with --out and change the copy, or thaw it with:"
-                    " kace tree thaw",
-                )
-            yield state
-
     def _commit(
         self,
-        state: TreeState,
-        tree: EpistemicTree,
+        before: TreeState,
+        after: TreeState,
         kind: str,
         author: str,
         note: str,
-    ) -> EpistemicTree:
+    ) -> None:
         """Append the change to the journal, then rewrite cards.jsonl."""
+        after = replace(after, generation=before.generation + 1)
         domains = None
-        if state.tree.domains != tree.domains:
+        if before.tree.domains != after.tree.domains:
             domains = DomainsChange(
-                before=state.tree.domains, after=tree.domains
+                before=before.tree.domains, after=after.tree.domains
             )
         try:  # a tree from others may hold cards that only its hash vouched for
-            cards = _card_changes(state.tree, tree)
-            if not cards and not domains and kind not in _ALWAYS:
-                return state.tree
             entry = JournalEntry(
-                generation=state.generation + 1,
+                generation=after.generation,
                 time=datetime.now(UTC).isoformat(timespec="seconds"),
                 author=author,
                 note=note,
                 kind=kind,
-                cards=cards,
+                cards=_card_changes(before.tree.cards, after.tree.cards),
                 domains=domains,
-                frozen=state.frozen,
+                frozen=after.frozen,
             )
         except ValidationError as error:
             what, fix = refusal(error)
@@ -431,22 +398,24 @@ class TreeStore:
         for litter in self.folder.rglob(".*.jsonl.*.tmp"):
             with suppress(OSError):
                 litter.unlink()
-        after = TreeState(tree, entry.generation, entry.frozen)
         write_atomic(self.cards_path, state_text(after))
-        return tree
 
 
-_ALWAYS = ("create", "freeze", "thaw")
-"""Changes that are recorded though no card changes."""
+_KINDS = {
+    Add: "add",
+    Edit: "edit",
+    Deprecate: "deprecate",
+    SetDomains: "domains",
+}
 
 
 def _card_changes(
-    old: EpistemicTree, new: EpistemicTree
+    old: Mapping[str, Card], new: Mapping[str, Card]
 ) -> tuple[CardChange, ...]:
     changes = []
-    for name in sorted(old.cards.keys() | new.cards.keys()):
-        before = old.cards.get(name)
-        after = new.cards.get(name)
+    for name in sorted(old.keys() | new.keys()):
+        before = old.get(name)
+        after = new.get(name)
         if before is not after and before != after:
             changes.append(CardChange(before=before, after=after))
     return tuple(changes)

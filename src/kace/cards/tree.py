@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -46,28 +45,19 @@ class Domain(StrictRecord):
     """What a problem of this domain looks like."""
 
 
+@dataclass(slots=True, repr=False)
 class EpistemicTree:
     """Domains and cards. Every change returns a new tree."""
 
-    __slots__ = ("_hash", "_projections", "cards", "domains", "index_path")
-
-    def __init__(
-        self,
-        domains: tuple[Domain, ...],
-        cards: Mapping[str, Card],
-        digest: str = "",
-    ) -> None:
-        self.domains = domains
-        self.cards: Mapping[str, Card] = MappingProxyType(
-            dict(sorted(cards.items()))
-        )
-        """All cards by id, in order of id, deprecated ones included."""
-        self.index_path: Path | None = None
-        """The file beside the tree that a trained relevance index is kept in."""
-        self._hash = digest
-        self._projections: dict[
-            tuple[str, frozenset[str]], tuple[Card, ...]
-        ] = {}
+    domains: tuple[Domain, ...]
+    cards: Mapping[str, Card]
+    """All cards by id, in order of id, deprecated ones included."""
+    index_path: Path | None = field(default=None, compare=False)
+    """The file beside the tree that a trained relevance index is kept in."""
+    _hash: str = field(default="", compare=False)
+    _projections: dict[object, tuple[Card, ...]] = field(
+        default_factory=dict, compare=False
+    )
 
     @classmethod
     def of(
@@ -77,16 +67,30 @@ class EpistemicTree:
 
         Raise `TreeError` where the parts do not fit.
         """
-        registry = _registry(domains)
+        registry = tuple(domains)
+        names = {UNIVERSAL}
+        for domain in registry:
+            if domain.name in names | RESERVED:
+                raise TreeError(
+                    f"there is another domain {domain.name!r}",
+                    fix="choose another name",
+                )
+            names.add(domain.name)
         found: dict[str, Card] = {}
-        for card in cards:
-            if found.setdefault(card.card_id, card) is not card:
+        for card in sorted(cards, key=lambda card: card.card_id):
+            if card.card_id in found:
                 raise TreeError(
                     f"two cards are called {card.card_id}",
                     fix="rename or remove one of them",
                 )
-        _check_tags(found.values(), registry)
-        return cls(registry, found, digest)
+            found[card.card_id] = card
+            for tag in card.domain_tags:
+                if tag not in names:
+                    raise TreeError(
+                        f"card {card.card_id}: the tree has no domain {tag!r}",
+                        fix=f"use one of {', '.join(sorted(names))}",
+                    )
+        return cls(registry, found, _hash=digest)
 
     @property
     def shown(self) -> tuple[Card, ...]:
@@ -109,58 +113,15 @@ class EpistemicTree:
     def __iter__(self) -> Iterator[Card]:
         return iter(self.cards.values())
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, EpistemicTree):
-            return NotImplemented
-        return (self.domains, self.cards) == (other.domains, other.cards)
-
     def __hash__(self) -> int:
         return hash(self.content_hash())
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return EpistemicTree, (self.domains, dict(self.cards), self._hash)
 
     def __repr__(self) -> str:
         return f"<EpistemicTree of {len(self.domains)} domains and {len(self)} cards>"
 
     def card(self, card_id: str) -> Card:
         """Return the card of that id; raise `TreeError` without one."""
-        if card_id not in self.cards:
-            raise TreeError(
-                f"the tree has no card {card_id[:64]!r}",
-                fix="see the ids: kace tree show TREE cards",
-            )
-        return self.cards[card_id]
-
-    def revised(
-        self,
-        cards: Mapping[str, Card | None],
-        domains: Iterable[Domain] | None = None,
-    ) -> EpistemicTree:
-        """Return the tree after many changes at once.
-
-        Cards are given by id, `None` for one to remove. `domains` replaces the registry.
-        """
-        if not cards and domains is None:
-            return self
-        merged = dict(self.cards)
-        changed = []
-        for name, card in cards.items():
-            if card is None:
-                merged.pop(name, None)
-            else:
-                merged[name] = card
-                changed.append(card)
-        if domains is None:
-            _check_tags(changed, self.domains)
-            return EpistemicTree(self.domains, merged)
-        registry = _registry(domains)
-        _check_tags(merged.values(), registry)
-        return EpistemicTree(registry, merged)
-
-    def with_domains(self, domains: Iterable[Domain]) -> EpistemicTree:
-        """Return the tree with another registry, which must name every tag in use."""
-        return self.revised({}, domains)
+        return _card_in(self.cards, card_id)
 
     def project(self, tier: str, domains: Sequence[str]) -> tuple[Card, ...]:
         """Return the cards a tier may read in these domains, each once.
@@ -171,26 +132,22 @@ class EpistemicTree:
         by id.
         """
         names = frozenset(domains).intersection(self.domain_names) | {UNIVERSAL}
-        found = self._projections.get((tier, names))
-        if found is None:
-            visible = VISIBLE[tier]
+        if (tier, names) not in self._projections:
             cards = []
             for card in self.shown:
-                if card.difficulty_tag in visible and names.intersection(
-                    card.domain_tags
-                ):
+                visible = card.difficulty_tag in VISIBLE[tier]
+                if visible and names.intersection(card.domain_tags):
                     cards.append(card)
-            found = tuple(sorted(cards, key=_reading_order))
-            self._projections[tier, names] = found
-        return found
+            cards.sort(key=_reading_order)
+            self._projections[tier, names] = tuple(cards)
+        return self._projections[tier, names]
 
     def content_hash(self) -> str:
         """Return the sha256 of the domains and cards in canonical form."""
         if not self._hash:
-            digest = hashlib.sha256(f"{domains_line(self.domains)}\n".encode())
-            for card in self:
-                digest.update(f"{card_line(card)}\n".encode())
-            self._hash = digest.hexdigest()
+            lines = [domains_line(self.domains), *map(card_line, self), ""]
+            content = "\n".join(lines).encode()
+            self._hash = hashlib.sha256(content).hexdigest()
         return self._hash
 
 
@@ -213,38 +170,7 @@ def domain_of(value: object) -> Domain:
         return Domain.model_validate_json(json.dumps(value))
     except ValidationError as error:
         what, fix = refusal(error)
-        raise TreeError(
-            f"a domain is refused: {what}",
-            fix=fix,
-        ) from None
-
-
-def _registry(domains: Iterable[Domain]) -> tuple[Domain, ...]:
-    registry = tuple(domains)
-    names = Counter(domain.name for domain in registry)
-    for name, times in names.items():
-        if times > 1:
-            raise TreeError(
-                f"two domains are called {name}",
-                fix="rename or remove one of them",
-            )
-        if name in RESERVED:
-            raise TreeError(
-                f"a domain may not be called {name!r}",
-                fix="the name is reserved; choose another",
-            )
-    return registry
-
-
-def _check_tags(cards: Iterable[Card], domains: tuple[Domain, ...]) -> None:
-    known = {UNIVERSAL, *(domain.name for domain in domains)}
-    for card in cards:
-        for tag in card.domain_tags:
-            if tag not in known:
-                raise TreeError(
-                    f"card {card.card_id}: the tree has no domain {tag!r}",
-                    fix=f"use one of {', '.join(sorted(known))}",
-                )
+        raise TreeError(f"a domain is refused: {what}", fix=fix) from None
 
 
 # Changes
@@ -278,44 +204,43 @@ class SetDomains:
     domains: tuple[Domain, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Make several changes in order, all or none."""
-
-    changes: tuple[Change, ...]
+Change = Add | Edit | Deprecate | SetDomains
 
 
-Change = Add | Edit | Deprecate | SetDomains | Batch
+def applied(tree: EpistemicTree, *changes: Change) -> EpistemicTree:
+    """Return the tree after changes, all or none.
 
-
-def applied(tree: EpistemicTree, change: Change) -> EpistemicTree:
-    """Return the tree after a change; raise `TreeError` or `CardError` if it breaks a rule."""
-    # Gathered, so that importing many cards stays quick.
-    cards: dict[str, Card | None] = {}
-
-    def now(name: str) -> Card:
-        return cards.get(name) or tree.card(name)
-
-    for each in change.changes if isinstance(change, Batch) else (change,):
-        match each:
+    Raise `TreeError` or `CardError` if the result would break a rule.
+    """
+    domains = tree.domains
+    cards = dict(tree.cards)
+    for change in changes:
+        match change:
             case Add(card):
-                if card.card_id in cards or card.card_id in tree:
+                if card.card_id in cards:
                     raise TreeError(
                         f"the tree already has a card {card.card_id}",
                         fix="edit it, or choose another id",
                     )
                 cards[card.card_id] = card
             case Edit(card):
-                cards[now(card.card_id).card_id] = card
+                _card_in(cards, card.card_id)
+                cards[card.card_id] = card
             case Deprecate(name):
-                cards[name] = now(name).with_status(Status.DEPRECATED)
-            case SetDomains(domains):
-                tree = tree.revised(cards).with_domains(domains)
-                cards = {}
-            case Batch():
-                tree = applied(tree.revised(cards), each)
-                cards = {}
-    return tree.revised(cards)
+                card = _card_in(cards, name)
+                cards[name] = card.with_status(Status.DEPRECATED)
+            case SetDomains():
+                domains = change.domains
+    return EpistemicTree.of(domains, cards.values())
+
+
+def _card_in(cards: Mapping[str, Card], card_id: str) -> Card:
+    if card_id not in cards:
+        raise TreeError(
+            f"the tree has no card {card_id[:64]!r}",
+            fix="see the ids: kace tree show TREE cards",
+        )
+    return cards[card_id]
 
 
 def cards_by_source(cards: Iterable[Card]) -> Mapping[str, frozenset[str]]:

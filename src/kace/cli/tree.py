@@ -30,7 +30,6 @@ from kace.cards.store import (
 )
 from kace.cards.tree import (
     Add,
-    Batch,
     Change,
     Deprecate,
     Domain,
@@ -205,15 +204,13 @@ def add(tree: Path, file: str, why: str) -> None:
             note(
                 f"domain {domain.name} keeps its description here; the file's differs"
             )
-    base = before.with_domains((*before.domains, *new))
+    base = EpistemicTree.of((*before.domains, *new), before)
     fitting, refused = formats.select_new(base, bundle)
     changes: list[Change] = [SetDomains(base.domains)] if new else []
     changes += [Add(card) for card in fitting.values()]
     if changes:
-        change = Batch(tuple(changes)) if len(changes) > 1 else changes[0]
-        store.apply(
-            change, author=author(), note=_flat(why or f"import of {file}")
-        )
+        why = _flat(why or f"import of {file}")
+        store.apply(*changes, author=author(), note=why)
     for name in fitting:
         print(name)
     given = len(bundle.cards) + len(bundle.refused)
@@ -355,7 +352,7 @@ def _new_card(card: Card, text: str) -> Card:
     if not text.lstrip().startswith("{"):
         payload = text.rstrip("\n")
         unchanged = payload == card.payload.rstrip("\n")
-        return card if unchanged else card.with_payload(payload)
+        return card if unchanged else card.revised(payload=payload)
     after = read_card(text.encode())
     if after.card_id != card.card_id:
         raise UsageError(

@@ -15,7 +15,7 @@ from kace.cards.card import (
     Difficulty,
 )
 from kace.cards.store import INDEX_FILE
-from kace.cards.tree import Add, Batch, Change, Edit, EpistemicTree, applied
+from kace.cards.tree import Add, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
@@ -161,7 +161,7 @@ async def grow(
     moves: tuple[Edit, ...] = ()
     if study.settings.evidence == "posterior":
         moves, admitted = unite_tiers(tree, admitted)
-    wanted, merges = consolidate(applied(tree, Batch(moves)), admitted)
+    wanted, merges = consolidate(applied(tree, *moves), admitted)
     study.log.write(StepName("add", "merge", epoch, place), merges)
     commit = StepName("add", "commit", epoch, place)
     study.writer.commit(commit, (*moves, *wanted))
@@ -189,7 +189,7 @@ def unite_tiers(
             same = card.card_id == other.card_id or same_knowledge(card, other)
             if same and not set(card.domain_tags).isdisjoint(other.domain_tags):
                 with suppress(CardError):
-                    return card.at(Difficulty.UNIVERSAL, card.domain_tags)
+                    return card.revised(difficulty_tag=Difficulty.UNIVERSAL)
         return card
 
     edits = []
@@ -401,7 +401,7 @@ async def revise_domain(
                 places.update(each.card.domain_tags)
         held = records_of(places, base)
         problems = tuple(study.by_id[record.problem] for record in held)
-        reading = RunReading(applied(tree, Batch(wanted)))
+        reading = RunReading(applied(tree, *wanted))
         seed = study.seed_of(epoch, BASE)
         rerun = await study.run(step("verify", number), problems, reading, seed)
         found = compare(held, rerun, name, number, study.settings.threshold)
@@ -470,7 +470,7 @@ async def word(epoch: int, place: str, study: Study) -> None:
                 own.append(one_line(by_name[source].text, MAX_LINE))
         texts = tuple(dict.fromkeys((*own, *lines)))
         if texts:
-            edits.append(Edit(card.worded(texts[:MAX_WORDINGS])))
+            edits.append(Edit(card.revised(wordings=texts[:MAX_WORDINGS])))
     study.writer.commit(StepName("add", "word", epoch, place), edits)
 
 

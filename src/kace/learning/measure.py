@@ -21,11 +21,10 @@ from pydantic import ConfigDict
 
 from kace.cards.card import (
     Card,
-    LiftCounts,
+    CardLift,
     LiftMark,
     Provenance,
     Status,
-    lift_line,
     plain_points,
 )
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree
@@ -580,16 +579,20 @@ def status_of(lift: Lift, settings: Settings) -> Status:
 
 def lift_text(lift: Lift, epoch: int, settings: Settings) -> str:
     """Return a lift in words, as its card holds it."""
-    mark = LiftMark(lift.effect, lift.low, lift.high)
-    method = lift.method.replace("_", "-")
-    counts = LiftCounts(lift.shown, lift.hidden, lift.problems, method)
+    noted = CardLift(
+        LiftMark(lift.effect, lift.low, lift.high),
+        lift.shown,
+        lift.hidden,
+        lift.problems,
+        lift.method.replace("_", "-"),
+        epoch,
+    )
     word = "not known to help on other problems"
     if status_of(lift, settings) is Status.VALIDATED:
         word = "probably helps"
     elif lift.helps <= 1 - settings.keep_above:
         word = "probably does not help"
-    line = lift_line(mark, counts, epoch)
-    return f"{line}; {word} (P = {lift.helps:.2f})"
+    return f"{noted.line}; {word} (P = {lift.helps:.2f})"
 
 
 def retire(

@@ -152,10 +152,6 @@ def _shown_id(block: Block, known: Mapping[str, Card]) -> str:
 
 def _read_example(text: str) -> Example:
     example = read_example(text)
-    if example is None:
-        raise ValueError(
-            "an example is a problem, a line `Worked:` and a solution"
-        )
     if not last_boxed(example.worked):
         raise ValueError(
             r"the solution does not end with its answer in \boxed{}"
@@ -256,7 +252,9 @@ def read_wordings(
             raise ValueError(
                 f"it holds {len(found)} wordings, and {count} are asked for"
             )
-        known[name].worded(found)  # raises if a line cannot be part of a card
+        known[name].revised(
+            wordings=found
+        )  # raises if a line cannot be part of a card
         return found
 
     reading = read_each(reply, WORDINGS, make)

@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card
 from kace.cards.store import TreeStore
-from kace.cards.tree import Batch, Change, Domain, EpistemicTree, applied
+from kace.cards.tree import Change, Domain, EpistemicTree, applied
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
 from kace.errors import DataError, KaceError, Outstanding, UsageError
 from kace.files import (
@@ -429,13 +429,12 @@ class TreeWriter:
     ) -> EpistemicTree:
         """Make the changes of a step, all or none, and return the tree."""
         before = self.tree
-        batch = Batch(tuple(changes))
-        self.tree = applied(before, batch) if changes else before
+        self.tree = applied(before, *changes) if changes else before
         known = self.log.recall(step, TreeVersion)
         if known is None:
             store = TreeStore.open(self.folder)
             if self._require(store, before, self.tree) != self.tree:
-                store.apply(batch, author=self.author, note=str(step))
+                store.apply(*changes, author=self.author, note=str(step))
             self._record(step)
         elif known.hash != self.tree.content_hash():
             raise KaceError(

@@ -18,7 +18,6 @@ from kace.cards.card import (
     Difficulty,
     LiftMark,
     Status,
-    TextError,
     lift_of,
     read_payload,
 )
@@ -289,10 +288,6 @@ def card_page(request: PageRequest) -> Page:
     for domain in card.domain_tags:
         address = request.link("tree", name, domain=domain, difficulty=kind)
         places.append((place_name(domain, kind), f"{address}#cards"))
-    parts = None
-    with suppress(TextError):  # a text of an older version is shown as it is
-        parts = read_payload(card.payload)
-    lift = lift_of(card)
     counts, in_runs = _counts(request, opened)
     values = {
         "card": card,
@@ -301,9 +296,9 @@ def card_page(request: PageRequest) -> Page:
         "tree_name": name,
         "status_words": STATUS_WORDS[card.status],
         "places": places,
-        "parts": parts,
+        "parts": read_payload(card.payload),
         "sent": _as_sent(card, opened),
-        "lift": lift if lift and lift.counts else None,
+        "lift": lift_of(card),
         "verdicts": VERDICTS,
         "uses": list(_uses(request, opened, card_id)),
         "history": _history(opened, card_id) if opened.path.is_dir() else None,

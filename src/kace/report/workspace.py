@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.store import open_state
 from kace.cards.tree import EpistemicTree
 from kace.errors import KaceError, UsageError
 from kace.files import open_plain
@@ -144,11 +144,12 @@ class Workspace:
         path = self.item("tree", name).path
 
         def read() -> OpenTree:
-            tree = open_tree(path)
-            generation = TreeStore(path).generation if path.is_dir() else None
-            frozen = frozen_hash_of(path)
-            digest = tree.content_hash()
-            return OpenTree(name, path, tree, digest, generation, frozen)
+            state = open_state(path)
+            generation = state.generation if path.is_dir() else None
+            digest = state.tree.content_hash()
+            return OpenTree(
+                name, path, state.tree, digest, generation, state.frozen
+            )
 
         files = [path, path / "cards.jsonl", path / "journal.jsonl"]
         found: OpenTree = self._once(path, files, read)
