@@ -15,7 +15,7 @@ import kace
 
 PACKAGE = Path(kace.__file__).parent
 ORDER = (
-    ("errors", "files", "config", "download"),
+    ("errors", "files", "config"),
     ("answers",),
     ("problems",),
     ("cards",),

@@ -1,4 +1,4 @@
-"""Plain files only, and writes that survive a kill.
+"""Plain files only, writes that survive a kill, and downloads that resume.
 
 A folder may hold a link, a pipe or an endless line in place of one of our files. All
 readers and writers open through `opened`, which follows no link and never waits, and
@@ -16,13 +16,20 @@ import secrets
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from kace.errors import DataError, KaceError
 
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
 MAX_BYTES = 64_000_000  # of a line, and of a file that is read whole
+HUB_SECONDS = (
+    5.0  # to connect, and for each read: a stalled download is resumed
+)
+HUB_TRIES = 5
 _LINK = "a link, and links inside a folder are not followed"
 _UNSYNCED = frozenset(
     {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
@@ -285,3 +292,82 @@ def cannot_write(path: Path, error: OSError) -> KaceError:
         f"cannot write {path}: {reason}",
         fix="check free space and permissions, or choose another place",
     )
+
+
+# Downloads
+
+
+class Unavailable(Exception):
+    """A source that cannot provide a file; the message is the reason."""
+
+
+def fetch_from_hub(
+    repo: str,
+    file: str,
+    target: Path,
+    *,
+    hub: str,
+    most: int,
+    revision: str = "main",
+    on_bytes: Callable[[int], object] = bool,
+) -> None:
+    """Download a file of a public repository to `target`, from where an earlier try stopped.
+
+    huggingface_hub itself no longer resumes, and it retries for 23 seconds where the hub
+    cannot be reached. `on_bytes` is called with the number of bytes so far. Raises
+    `Unavailable` if the hub does not have the file, does not answer, or sends more than
+    `most` bytes, and `OSError` for a full disk.
+    """
+    url = f"{hub.rstrip('/')}/{repo}/resolve/{revision}/{file}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("ab") as stream:
+        for _ in range(HUB_TRIES):
+            if stream.tell() >= most:
+                return
+            with _request_rest(url, stream) as response:
+                for block in _read_blocks(response):
+                    if stream.tell() + len(block) > most:
+                        stream.truncate(0)
+                        raise Unavailable(
+                            f"the file is longer than {most:,} bytes"
+                        )
+                    stream.write(block)
+                    on_bytes(stream.tell())
+            if not response.length:  # nothing of the body is missing
+                return
+    raise Unavailable("the connection was lost")
+
+
+def _request_rest(url: str, stream: IO[bytes]) -> HTTPResponse:
+    """Request what is missing of a file."""
+    from http.client import HTTPException, InvalidURL
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    if not url.startswith(("http://", "https://")):
+        raise Unavailable("the address of a hub begins with https://")
+    request = Request(url)
+    if stream.tell():
+        request.add_header("Range", f"bytes={stream.tell()}-")
+    try:
+        response: HTTPResponse = urlopen(request, timeout=HUB_SECONDS)
+    except HTTPError as error:
+        error.close()
+        raise Unavailable(f"HTTP {error.code}") from None
+    except (ValueError, InvalidURL):  # its message may have a password
+        raise Unavailable("the address of the hub cannot be read") from None
+    except (OSError, HTTPException) as error:
+        raise Unavailable(str(error) or type(error).__name__) from None
+    if response.status != 206:
+        # Truncating alone leaves `tell` where it was.
+        stream.seek(stream.truncate(0))
+    return response
+
+
+def _read_blocks(response: HTTPResponse) -> Iterator[bytes]:
+    """Yield a body up to its end, or to where the connection is lost."""
+    from http.client import HTTPException
+
+    with contextlib.suppress(OSError, HTTPException):
+        while block := response.read1(1 << 16):
+            yield block

@@ -30,7 +30,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kace.answers.extract import last_boxed
 from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import readable, write_atomic
+from kace.files import (
+    Unavailable,
+    fetch_from_hub,
+    readable,
+    write_atomic,
+)
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -610,8 +615,6 @@ def fetch(file: HubFile, config: Config, watch: Watch | None = None) -> Path:
 
     The file appears whole and checked, or not at all.
     """
-    from kace.download import Unavailable, fetch_from_hub
-
     cache = config.cache_dir / "data"
     target = cache / file.name
     if is_cached(file, cache):
@@ -622,12 +625,11 @@ def fetch(file: HubFile, config: Config, watch: Watch | None = None) -> Path:
         with TemporaryDirectory() as folder:
             part = Path(folder, "part")
             fetch_from_hub(
-                file.repo,
+                f"datasets/{file.repo}",
                 file.path,
                 part,
                 hub=config.hub,
                 most=MAX_FILE_BYTES,
-                kind="dataset",
                 revision=file.revision,
             )
             data = part.read_bytes()

@@ -319,12 +319,6 @@ def test_odd_names_stay_inside_their_literal(odd: str):
     assert inside.isascii() and '"' not in inside and "\n" not in inside and "\x00" not in inside
 
 
-def test_nothing_to_choose_is_no_grammar():
-    for choices in ((), ("a", "")):
-        with pytest.raises(ValueError, match="at least one text"):
-            build_grammar(choices)
-
-
 def test_words_alone_name_the_domain_that_shares_most_with_the_problem():
     asked = Problem("What is the remainder of the digit sum?")
     assert route_by_words(asked, REGISTRY) == ("number_theory",)

@@ -31,7 +31,6 @@ from kace.models.base import (
 )
 from kace.models.local import (
     MAX_THREADS,
-    EngineSettings,
     LocalModel,
     _turn_of,
     default_threads,
@@ -72,9 +71,9 @@ def endless(text: str, index: int = 0) -> Request:
     return ask(f"{text} Write the numbers from 1 to 10000 in words, one a line.", index, max_tokens=3000, temperature=0)
 
 
-def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], settings: EngineSettings | None = None) -> T:
+def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], **sizes: int) -> T:
     async def run() -> T:
-        model = open_local(NAME, cache=cache, settings=settings or EngineSettings(slots=2))
+        model = open_local(NAME, cache=cache, **{"slots": 2, **sizes})
         try:
             return await work(model)
         finally:
@@ -159,7 +158,7 @@ def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
         other = await model.complete(ask("Tell me a story.", 4))
         assert other.text != again[2].text
 
-    using(cache, work, EngineSettings(slots=1))
+    using(cache, work, slots=1)
 
 
 ODD = ("geometry", "mixed: a, b", 'say "no"', "back\\slash", "two\nlines", "naïve [x] | (y)*", "😀")
@@ -208,7 +207,7 @@ def test_cancelling_an_attempt_frees_its_slot_while_it_reads_and_while_it_writes
             assert slot["n_prompt_tokens"] < 2500, "had it gone on, it would have read or written more"  # type: ignore[operator]
         assert (await model.complete(ask("Say hello."))).text
 
-    using(cache, work, EngineSettings(slots=1))
+    using(cache, work, slots=1)
 
 
 @model_test
@@ -221,7 +220,7 @@ def test_a_prompt_longer_than_the_context_is_a_failed_attempt(cache: Path):
         filled = replace(ask("", max_tokens=5000), messages=chat("", endless("Now.").messages[1].content))
         assert (await model.complete(filled)).finish is Finish.LENGTH
 
-    using(cache, work, EngineSettings(slots=1, context=256))
+    using(cache, work, slots=1, context=256)
 
 
 @model_test
@@ -256,8 +255,8 @@ def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
 
 @model_test
 def test_two_models_of_one_file_and_two_event_loops_work(cache: Path):
-    first = open_local(NAME, cache=cache, settings=EngineSettings(slots=1))
-    second = open_local(str(cache / find_weights(NAME).file), cache=cache, settings=EngineSettings(slots=1))
+    first = open_local(NAME, cache=cache, slots=1)
+    second = open_local(str(cache / find_weights(NAME).file), cache=cache, slots=1)
     assert first.identity == second.identity and first.name != second.name
 
     async def both() -> None:
@@ -287,12 +286,11 @@ SCRIPT = """
 import asyncio, os, signal, sys, time
 from pathlib import Path
 from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.local import EngineSettings
 from kace.models.local import open_local
 
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 600  # on a busy machine everything is slow
-    model = open_local("smollm2-135m", cache=Path(sys.argv[1]), settings=EngineSettings(slots=1))
+    model = open_local("smollm2-135m", cache=Path(sys.argv[1]), slots=1)
     key = AttemptKey("p", 0, "ES", 0)
     await model.complete(Request(chat("", "Hello."), Sampling(0.0, 3, 1), key))
     task = asyncio.create_task(model.complete(Request(chat("", "Count to 10000."), Sampling(0.0, 3000, 1), key)))
@@ -350,7 +348,7 @@ def test_weights_that_are_not_there_are_named_with_the_command_that_brings_them(
 def test_without_the_engine_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'kace\[local\]'"):
-        LocalModel(tmp_path / "x.gguf", name="local/x", sha256="0" * 64, settings=EngineSettings())
+        LocalModel(tmp_path / "x.gguf", name="local/x", sha256="0" * 64)
 
 
 def test_threads_leave_room_on_any_machine():
@@ -377,12 +375,12 @@ def test_an_engine_that_dies_again_and_again_stops_the_run(tmp_path, monkeypatch
     class Dead:
         is_alive = False
 
-        def __init__(self, path, settings): ...
+        def __init__(self, path, slots, context): ...
 
         def stop(self): ...
 
     monkeypatch.setattr("kace.models.local.Engine", Dead)
-    model = LocalModel(tmp_path, name="local/dead", sha256="0", settings=EngineSettings())
+    model = LocalModel(tmp_path, name="local/dead", sha256="0")
     for _ in range(4):
         model._start()
     with pytest.raises(KaceError, match="died 4 times"):

