@@ -49,17 +49,18 @@ def test_shards_of_an_evaluation_merge_into_the_run_that_the_plain_command_goes_
 
 
 def test_shards_of_a_file_merge_and_name_what_is_missing(kace: Kace, tmp_path: Path):
+    arguments = ("eval", "--data", "p.jsonl", *DICE, "--seeds", "1")
     for shard in ("1/3", "2/3"):
-        done = kace("solve", "--file", "p.jsonl", *DICE, "--shard", shard, "--out", f"part{shard[0]}")
+        done = kace(*arguments, "--shard", shard, "--out", f"part{shard[0]}")
         assert done.returncode == 0, done.stderr
-    other = kace("solve", "--file", "p.jsonl", *DICE, "--limit", "3", "--shard", "3/3", "--out", "other")
+    other = kace(*arguments, "--limit", "3", "--shard", "3/3", "--out", "other")
     assert other.returncode == 0, other.stderr
     refused = kace("report", "part1", "other", "--merge", "run")
     assert refused.returncode == 2 and "is a shard of other problems" in refused.stderr
     merged = kace("report", "part1", "part2", "--merge", "run")
     assert merged.returncode == 0, merged.stderr
     assert "shards missing: 3" in merged.stderr
-    done = kace("solve", "--file", "p.jsonl", *DICE, "--out", "run")
+    done = kace(*arguments, "--out", "run")
     assert done.returncode == 0, done.stderr
     assert solves(tmp_path / "run") == len(problems(2)), "what the merged run lacked, and no more"
 
@@ -71,8 +72,3 @@ def test_a_shard_without_problems_is_a_run_of_none(kace: Kace, tmp_path: Path):
     assert sorted(solves(tmp_path / f"part{index}") for index in (1, 2)) == [0, 1]
     merged = kace("report", "part1", "part2", "--merge", "run")
     assert merged.returncode == 0 and "missing" not in merged.stderr, merged.stderr
-
-
-def test_a_shard_is_refused_where_it_means_nothing(kace: Kace):
-    done = kace("solve", "1 + 1 = ?", *DICE, "--shard", "1/2")
-    assert done.returncode == 2 and "--shard" in done.stderr

@@ -42,8 +42,7 @@ SOLVE = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000", "-
 def test_the_audit_line_and_the_record_say_what_was_read(kace, tmp_path: Path):
     done = kace(*SOLVE)
     assert done.returncode == 0, done.stderr
-    assert "MS:universal shown 1 card ~" in done.stdout
-    assert "HS:universal shown 1 card ~" in done.stdout
+    assert "MS:universal shown 1 of 1 card, HS:universal shown 1 of 1 card " in done.stdout
     record = json.loads((tmp_path / "run" / "traces.jsonl").read_text())
     assert [recall["cards"] for recall in record["recalls"]] == [[CARD["card_id"]]] * 2
     assert all(attempt["prompt"] for attempt in record["attempts"])
@@ -60,7 +59,7 @@ def test_a_worked_card_that_does_not_fit_is_shown_only_where_the_whole_block_is_
     assert "MS:universal abstained from 1 card, HS:universal abstained from 1 card  " in solved
     assert "-- MS abstained from 1 card\n" in solved
     whole = kace(*SOLVE[:-1], "whole", "--set", "placement=instructions", "--set", "relevance_threshold=0").stdout
-    assert "MS:universal shown 1 card ~" in whole
+    assert "MS:universal shown 1 of 1 card, HS:universal shown 1 of 1 card " in whole
 
 
 def test_a_tree_that_changed_is_refused_by_its_run(kace, tmp_path: Path):

@@ -190,11 +190,11 @@ def test_a_block_over_its_budget_is_cut_and_the_cut_is_recorded():
     assert set(recall.cards) == model.shown["MS"]
 
 
-def test_the_audit_line_names_block_cards_and_tokens():
+def test_the_audit_line_names_block_and_cards():
     record = solve(Asked(DISTINCT))
     line = audit_line(record)
-    assert "MS:counting shown 3 cards ~" in line
-    assert "HS:counting shown 3 cards ~" in line
+    assert "MS:counting shown 3 of 3 cards" in line
+    assert "HS:counting shown 3 of 3 cards" in line
     assert record.recalls[0].cards == tuple(c.card_id for c in TREE.project(TierName.MS, ["counting"]))
     kept = Solution.model_validate_json(record.model_dump_json())
     assert kept.model_dump_json() == record.model_dump_json()

@@ -12,7 +12,7 @@ from kace.baselines.evaluate import Trial, run_trial
 from kace.cards.store import open_tree
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Options, takes
-from kace.cli.solve import colour_of, side_by_side
+from kace.cli.solve import side_by_side
 from kace.cli.terminal import RunProgress, columns, note, print_lines, run_async
 from kace.config import Config, tree_path
 from kace.errors import KaceError
@@ -93,7 +93,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
         lines = side_by_side(
             tree, problem, before[problem.id], after[problem.id]
         )
-        print_lines(["", *lines], colour_of)
+        print_lines(["", *lines])
     alone = sum(bool(solution.correct) for solution in before.values())
     using = sum(bool(solution.correct) for solution in after.values())
     n = len(problems)

@@ -30,10 +30,8 @@ from kace.cli.terminal import (
 )
 from kace.config import Config
 from kace.errors import KaceError, UsageError, counted
-from kace.ladder.ladder import plan_attempts, retrieve
-from kace.ladder.prompt import NOTHING, Context
-from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
-from kace.ladder.session import open_session
+from kace.ladder.record import Outcome, RetrievedContext, Solution
+from kace.ladder.tiers import TierName
 from kace.learning.report import RoleForecast
 from kace.models.base import Messages, Request
 from kace.models.scripted import Scripted
@@ -41,10 +39,7 @@ from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Metrics
 from kace.runs.run import Run
-from kace.runs.shards import Shard
 from kace.runs.table import Table, with_texts
-
-COLOURS = {"right": "green", "wrong": "red"}
 
 
 @click.command("solve")
@@ -54,17 +49,7 @@ COLOURS = {"right": "green", "wrong": "red"}
     "-f",
     help="JSONL with one problem per line; '-' is standard input.",
 )
-@takes(
-    "json",
-    *SOLVER,
-    "ray",
-    "tree",
-    "profile",
-    "limit",
-    "shard",
-    "batch",
-    *CAPS,
-)
+@takes("json", *SOLVER, "ray", "tree", "profile", "limit", "batch", *CAPS)
 @click.option(
     "--out",
     type=PATH,
@@ -99,20 +84,18 @@ def command(
         _solve_file(file, options, out, explain)
         return
     config = options.config()
-    if config.batch or options.get("shard"):
+    if config.batch:
         raise UsageError(
-            "--batch and --shard are for many problems",
-            fix="give a --file, or leave them out",
+            "--batch is for many problems", fix="give a --file, or leave it out"
         )
-    text = _problem_text(problem)
-    check_problem_text(text)
+    asked = Problem(_problem_text(problem))
+    check_problem_text(asked.text)
     if prompt:
-        requests = run_async(plan_requests(text, config), resumable=False)
-        for request in requests:
+        for request in plan_requests(asked, config):
             options.show(request, request_lines(request))
         return
     prepare(config)
-    _solve_one(text, config, options.as_json, explain)
+    _solve_one(asked, config, options.as_json, explain)
 
 
 def _problem_text(given: str | None) -> str:
@@ -130,40 +113,37 @@ def _problem_text(given: str | None) -> str:
     )
 
 
-async def plan_requests(text: str, config: Config) -> list[dict[str, Any]]:
+def plan_requests(problem: Problem, config: Config) -> list[dict[str, Any]]:
     """Return what each tier would send for a problem, equal attempts together.
 
-    A card budget counts tokens by the length of a text, since no model is opened.
+    The problem climbs the whole ladder with a model that never answers.
     """
+    requests: dict[tuple[str, Messages], dict[str, Any]] = {}
 
-    def refuse(request: Request) -> str:
-        raise UsageError(
-            "what this profile sends depends on a call",
-            fix="--set router=cards --set refine_domain=false",
-        )
+    def keep(request: Request) -> str:
+        tier = request.attempt.tier
+        if tier not in list(TierName):
+            raise UsageError(
+                "what this profile sends depends on a call",
+                fix="--set router=cards --set refine_domain=false",
+            )
+        planned = {
+            "tier": tier,
+            "attempts": 0,
+            "temperature": request.sampling.temperature,
+            "max_tokens": request.sampling.max_tokens,
+            "messages": [asdict(message) for message in request.messages],
+        }
+        same = requests.setdefault((tier, request.messages), planned)
+        same["attempts"] += 1
+        return ""
 
-    problem = Problem(text)
     config = config.model_copy(update={"synthesis": False, "max_usd": None})
-    tree = open_tree(config.tree) if config.tree else None
-    contexts: list[Context] = []
-    requests: dict[object, dict[str, Any]] = {}
-    opening = open_session(config, model=Scripted(refuse), tree=tree)
-    async with opening as session:
-        kit = session.kit
-        for tier in await kit.tiers(problem):
-            found = await retrieve(problem, tier, (), contexts, kit)
-            contexts += [found] if found else []
-            for planned in plan_attempts(problem, tier, found or NOTHING, kit):
-                messages = planned.prompt.messages
-                request = {
-                    "tier": tier.name.value,
-                    "attempts": 0,
-                    **asdict(kit.sampling[tier.name]),
-                    "cards": found.card_ids if found else (),
-                    "messages": [asdict(message) for message in messages],
-                }
-                same = requests.setdefault((tier.name, messages), request)
-                same["attempts"] += 1
+    climb = asolve_config(problem, config, Scripted(keep))
+    solution = run_async(climb, resumable=False)
+    cards = {recall.tier: recall.cards for recall in solution.recalls}
+    for request in requests.values():
+        request["cards"] = cards.get(request["tier"], ())
     return list(requests.values())
 
 
@@ -185,8 +165,9 @@ def message_lines(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield plain(message["content"])
 
 
-def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
-    problem = Problem(text)
+def _solve_one(
+    problem: Problem, config: Config, as_json: bool, explain: bool
+) -> None:
     with RunProgress(1) as progress:
         work = asolve_config(problem, config, observer=progress)
         solution = run_async(work, resumable=config.cache)
@@ -199,11 +180,11 @@ def _solve_one(text: str, config: Config, as_json: bool, explain: bool) -> None:
             print(plain(solution.answer))
         note(audit_line(solution))
     if solution.answer is None:
-        outcomes = sorted({each.outcome.value for each in solution.made})
-        details = sorted({each.detail for each in solution.made if each.detail})
-        reason = f" ({details[0]})" if details else ""
+        last = solution.made[-1]
+        reason = f" ({last.detail})" if last.detail else ""
         raise KaceError(
-            f"no answer: {len(solution.made)} attempts ended in {', '.join(outcomes)}{reason}",
+            f"no answer: the last of {len(solution.made)} attempts ended in "
+            f"{last.outcome.value}{reason}",
             fix="--explain shows the attempts; a higher --set max_tokens=N or a "
             "stronger --model may help",
         )
@@ -218,15 +199,10 @@ def _solve_file(
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)
-    folder = default_folder(path.stem, manifest, ids.encode())
-    if options.get("shard") is not None:
-        shard = Shard.read(options.get("shard"))
-        manifest |= shard.facts(problems)
-        problems = shard.take(problems)
-        folder = shard.folder(folder)
+    folder = out or default_folder(path.stem, manifest, ids.encode())
     prepare(config)
     as_json = options.as_json
-    with Run(out or folder, manifest, texts=config.problem_texts) as run:
+    with Run(folder, manifest, texts=config.problem_texts) as run:
 
         def on_solved(solution: Solution) -> None:
             if as_json or explain:
@@ -235,11 +211,6 @@ def _solve_file(
             if not as_json:
                 print(audit_line(solution), flush=True)
 
-        for damage in run.table.damage:
-            note(
-                f"kace: {run.folder}/traces.jsonl:{damage.line}: {damage.reason}; "
-                "that problem is solved again"
-            )
         with RunProgress(len(problems)) as progress:
             work = solve_into(
                 run,
@@ -250,7 +221,6 @@ def _solve_file(
                 observer=progress,
             )
             run_async(work, resumable=True)
-        folder = run.folder
     price = config.prices.get(config.model)
     for line in metrics_lines(Table.open(folder).metrics(price)):
         note(line)
@@ -307,9 +277,8 @@ def audit_line(solution: Solution) -> str:
     reads = []
     for recall in solution.recalls:
         domains = "+".join(recall.domains) or "universal"
-        size = f" ~{recall.tokens} tokens" if recall.tokens else ""
-        reads.append(f"{recall.tier}:{domains} {_read_text(recall)}{size}")
-    tokens = sum(attempt.input + attempt.output for attempt in solution.made)
+        reads.append(f"{recall.tier}:{domains} {_read_text(recall)}")
+    usage = solution.usage
     parts = [
         plain(solution.name),
         plain(solution.answer or "no answer", 40),
@@ -319,11 +288,10 @@ def audit_line(solution: Solution) -> str:
         calls,
         ", ".join(reads),
         *solution.policies,
-        f"{tokens:,} tokens",
+        _synthesis_text(solution),
+        f"{usage.input + usage.output:,} tokens",
         f"{solution.seconds:.1f} s",
     ]
-    if solution.synthesis:
-        parts.insert(-2, _synthesis_text(solution.synthesis))
     return "  ".join(part for part in parts if part)
 
 
@@ -332,12 +300,13 @@ def _read_text(recall: RetrievedContext) -> str:
     cards = counted(max(recall.eligible, len(recall.cards)), "card")
     if recall.abstained:
         return f"abstained from {cards}"
-    if 0 < len(recall.cards) < recall.eligible:
-        return f"shown {len(recall.cards)} of {cards}"
-    return f"shown {cards}"
+    return f"shown {len(recall.cards)} of {cards}"
 
 
-def _synthesis_text(attempt: Attempt) -> str:
+def _synthesis_text(solution: Solution) -> str:
+    attempt = solution.synthesis
+    if attempt is None:
+        return ""
     return f"synthesis {plain(attempt.answer or attempt.outcome.value, 18)}"
 
 
@@ -347,11 +316,11 @@ def explanation(solution: Solution) -> str:
     What was sent follows, each prompt once.
     """
     lines = []
-    winner = solution.winner
     sent: dict[Messages, list[str]] = {}
     for attempt in solution.made:
         name = f"{attempt.tier} {attempt.index + 1}"
         sent.setdefault(attempt.messages, []).append(name)
+    winner = solution.winner
     for attempt in sorted(solution.made, key=lambda each: each is not winner):
         lens = attempt.lens or "sampling only"
         if attempt is solution.synthesis:
@@ -359,10 +328,11 @@ def explanation(solution: Solution) -> str:
         answer = attempt.outcome.value
         if attempt.answer:
             answer = f"answer {plain(attempt.answer, 60)}"
-        size = f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
-        mark = ", the winner" if attempt is winner else ""
-        head = f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}"
-        lines.append(f"{head}: {answer} {size}{mark}")
+        lines.append(
+            f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} "
+            f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
+            f"{', the winner' if attempt is winner else ''}"
+        )
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
     for messages, names in sent.items():
@@ -375,13 +345,12 @@ def explanation(solution: Solution) -> str:
         lines.append(f"-- {recall.tier} {cards or _read_text(recall)}")
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
     if solution.synthesis:
-        lines.append(f"-- {_synthesis_text(solution.synthesis)}")
+        lines.append(f"-- {_synthesis_text(solution)}")
     return "\n".join(lines)
 
 
-def metrics_lines(metrics: Metrics) -> Iterator[str]:
+def metrics_lines(m: Metrics) -> Iterator[str]:
     """Yield the figures of a run, one per line."""
-    m = metrics
     yield f"{m.name}: {m.problems} problems, {m.solves} solves, {m.model}"
     if m.accuracy is not None and m.wilson:
         over = counted(m.clusters, m.cluster)
@@ -390,22 +359,20 @@ def metrics_lines(metrics: Metrics) -> Iterator[str]:
                 f"; kace report --cluster problem counts each of {m.problems}"
             )
         low, high = m.wilson
-        interval = f"95 % interval {low:.1%} to {high:.1%}, over {over}"
-        yield f"accuracy     {m.accuracy:.1%}   ({interval})"
-    if len(m.seeds) > 1:
-        seeds = [f"{score.seed}: {score.right}/{score.n}" for score in m.seeds]
-        yield f"by seed      {'  '.join(seeds)}"
+        yield (
+            f"accuracy     {m.accuracy:.1%}   "
+            f"(95 % interval {low:.1%} to {high:.1%}, over {over})"
+        )
     if m.failed:
         yield f"failed       {m.failed} solves lost a call and count as they are"
-    routed = ""
-    if m.classifier_calls:
-        routed = f", {m.classifier_calls:.2f} to choose what it reads"
     yield (
         f"calls        {m.paper_calls:.2f} per problem by the paper's count, "
-        f"{m.real_calls:.2f} really made{routed}"
+        f"{m.real_calls:.2f} really made"
     )
-    tokens = f"{m.input:.0f} in ({m.cached:.0f} cached), {m.output:.0f} out"
-    yield f"tokens       {tokens}, per solve"
+    yield (
+        f"tokens       {m.input:.0f} in ({m.cached:.0f} cached), "
+        f"{m.output:.0f} out, per solve"
+    )
     if m.shown or m.abstained:
         shown = counted(m.shown, "solve")
         yield f"cards        shown on {shown}, abstained on {m.abstained:,}"
@@ -455,14 +422,6 @@ def side_by_side(
         yield "    both ES attempts agree, so no card is read"
     elif not read:
         yield "    no card fits, so nothing changes"
-
-
-def colour_of(line: str) -> str:
-    """Return the colour of a line: that of its verdict."""
-    for verdict, colour in COLOURS.items():
-        if f"  {verdict}  " in f"{line}  ":
-            return colour
-    return ""
 
 
 def _result(solution: Solution) -> tuple[str, str, str]:

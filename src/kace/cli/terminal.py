@@ -98,20 +98,10 @@ def write_bytes(text: str) -> None:
         sys.stdout.buffer.write(text.encode())
 
 
-def print_lines(
-    lines: Iterable[str], style: Callable[[str], str] = lambda line: ""
-) -> None:
-    """Print results, styled on a terminal unless `NO_COLOR` is set."""
-    if not on_terminal():
-        for line in lines:
-            print(line)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False)
+def print_lines(lines: Iterable[str]) -> None:
+    """Print results, line by line."""
     for line in lines:
-        console.print(Text(line, style=style(line)), soft_wrap=True)
+        print(line)
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
@@ -176,14 +166,6 @@ class RunProgress:
         self.solved(solution)
         self.before += 1
 
-    def remaining(self) -> str:
-        """Return the time left at the pace so far."""
-        made = self.done - self.before
-        if not made or not self.total:
-            return ""
-        pace = (time.monotonic() - self.began) / made
-        return f", about {duration(pace * (self.total - self.done))} left"
-
     def __enter__(self) -> Self:
         if can_redraw():
             from rich.console import Console
@@ -204,20 +186,23 @@ class RunProgress:
             self._live.stop()
 
     def status(self) -> str:
-        """Return how far the run is."""
-        score = (
-            f", {self.right} of {self.labelled} right" if self.labelled else ""
-        )
-        return (
-            f"{self.done} of {self.total} solved{score}, {self.attempts} attempts, "
-            f"{self.tokens:,} tokens"
-        )
+        """Return how far the run is, with the time left at the pace so far."""
+        text = f"{self.done} of {self.total} solved"
+        if self.labelled:
+            text += f", {self.right} of {self.labelled} right"
+        text += f", {self.attempts} attempts, {self.tokens:,} tokens"
+        taken = time.monotonic() - self.began
+        text += f", {duration(taken)}"
+        made = self.done - self.before
+        if made and self.total:
+            left = taken / made * (self.total - self.done)
+            text += f", about {duration(left)} left"
+        return text
 
     def _render(self) -> Text:
         from rich.text import Text
 
-        taken = duration(time.monotonic() - self.began)
-        return Text(f"{self.status()}, {taken}{self.remaining()}")
+        return Text(self.status())
 
 
 def duration(seconds: float) -> str:

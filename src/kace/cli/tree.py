@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from kace.cards.tree import (
 )
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Commands, Options, takes
-from kace.cli.solve import colour_of, side_by_side
+from kace.cli.solve import side_by_side
 from kace.cli.terminal import (
     RunProgress,
     aligned,
@@ -104,8 +104,8 @@ def init(folder: Path, domains: str | None) -> None:
     "--file",
     "-f",
     default="-",
-    help="The card's text; '-' is standard input. In a terminal, a file that does not "
-    "exist opens in $EDITOR as a template.",
+    help="The card's text; '-' is standard input. A file that does not exist is "
+    "written as a template to fill in.",
 )
 def new_card(tree: Path, file: str) -> None:
     """Write a card: its name, when it helps, a rule, examples.
@@ -114,15 +114,15 @@ def new_card(tree: Path, file: str) -> None:
     docs/quickstart.md.
     """
     store = _open_store(tree)
-    if file == "-" and _interactive():
-        file = "card.md"
-    if file != "-" and not Path(file).exists() and _interactive():
-        _edit_file(Path(file), TEMPLATE)
+    again = f"kace tree new-card {tree} --file {file}"
+    if file != "-" and not Path(file).exists():
+        write_atomic(Path(file), TEMPLATE)
+        note(f"{file} is a template: fill it in, then: {again}")
+        return
     text = read_input(file, decoded)
     try:
         card = read_text_card(text, f"written by {author()}")
     except KaceError as error:
-        again = f"kace tree new-card {tree} --file {file}"
         raise KaceError(
             f"{error.message}; nothing was added",
             fix=f"{error.fix}; mend the text, then: {again}",
@@ -155,7 +155,7 @@ def try_card(
         for each in (config.model_copy(update={"tree": None}), config):
             work = asolve_config(asked, each, observer=progress)
             solutions.append(run_async(work, resumable=True))
-    print_lines(side_by_side(cards, asked, *solutions), colour_of)
+    print_lines(side_by_side(cards, asked, *solutions))
 
 
 @command.command()
@@ -163,21 +163,20 @@ def try_card(
 @click.argument("what", required=False, metavar="[ID | cards]")
 @takes("json")
 def show(options: Options, tree: Path, what: str | None) -> None:
-    """Draw the tree, show one card with its history, or list the cards.
+    """Draw the tree, show one card, or list the cards.
 
     Listed as JSON, cards have the form that `kace tree add` reads.
     """
-    store = TreeStore.open(tree) if tree.is_dir() else None
-    found = store.load() if store else open_tree(tree)
+    found = open_tree(tree)
     if what == "cards":
         for card in found:
             options.show(card_line(card), [_card_row(card)])
         note(f"{len(found)} cards")
     elif what is not None:
         card = found.card(what)
-        options.show(card_line(card), _card_lines(card, store))
+        options.show(card_line(card), _card_lines(card))
     else:
-        figures = _figures(tree, found, store)
+        figures = _figures(tree, found)
         options.show(figures, _drawing(figures))
 
 
@@ -200,10 +199,6 @@ def add(tree: Path, file: str, why: str) -> None:
     for domain in bundle.domains:
         if domain.name not in before.domain_names:
             new.append(domain)
-        elif domain not in before.domains:
-            note(
-                f"domain {domain.name} keeps its description here; the file's differs"
-            )
     base = EpistemicTree.of((*before.domains, *new), before)
     fitting, refused = formats.select_new(base, bundle)
     changes: list[Change] = [SetDomains(base.domains)] if new else []
@@ -215,8 +210,9 @@ def add(tree: Path, file: str, why: str) -> None:
         print(name)
     given = len(bundle.cards) + len(bundle.refused)
     same = given - len(fitting) - len(refused)
-    already = f", {same} already there" if same else ""
-    note(f"{len(fitting)} added{already}; generation {store.generation}")
+    note(
+        f"{len(fitting)} added, {same} already there; generation {store.generation}"
+    )
     for each in bundle.mended:
         note(f"mended {each}")
     for each in refused:
@@ -244,27 +240,22 @@ def edit(
 ) -> None:
     """Replace a card or its text, or deprecate it.
 
-    FILE is the card as JSON, or its new text; '-' is standard input. In a terminal and
-    without FILE, its text opens in $EDITOR.
+    FILE is the card as JSON, as `kace tree show TREE ID --json` prints it, or its new
+    text; '-' is standard input.
     """
-    store = _open_store(tree)
-    card = store.load().card(card_id)
-    if deprecate and file is not None:
+    if deprecate == (file is not None):
         raise UsageError(
             "a card is replaced or deprecated, one at a time",
-            fix="run kace tree edit for each",
+            fix="name a FILE with the card or its text, or give --deprecate",
         )
-    change: Change
-    if deprecate:
-        if not why.strip():
-            raise UsageError(
-                "a card is deprecated for a reason", fix="say why with --note"
-            )
-        change = Deprecate(card_id)
-    else:
-        if file is None:
-            file = f"{card_id}.txt"
-            _edit_file(Path(file), card.payload + "\n")
+    if deprecate and not why.strip():
+        raise UsageError(
+            "a card is deprecated for a reason", fix="say why with --note"
+        )
+    store = _open_store(tree)
+    card = store.load().card(card_id)
+    change: Change = Deprecate(card_id)
+    if file is not None:
         change = Edit(_new_card(card, read_input(file, decoded)))
     store.apply(change, author=author(), note=_flat(why))
     note(f"{card_id}: generation {store.generation}")
@@ -279,50 +270,39 @@ def log(options: Options, tree: Path, card: str | None) -> None:
 
     As JSON, each change has the cards before and after.
     """
-    entries = _changes_of(_open_store(tree), card)
-    for entry in reversed(entries):
-        options.show(entry.model_dump_json(), [_entry_row(entry)])
-    if card is not None and not entries:
+    found = False
+    for entry in reversed(_open_store(tree).log()):
+        names = [change.card_id for change in entry.cards]
+        if card is None or card in names:
+            found = True
+            options.show(entry.model_dump_json(), [_entry_row(entry, names)])
+    if not found:
         raise UsageError(
-            f"no change of a card '{card[:64]}'",
+            f"no change of a card '{(card or '')[:64]}'",
             fix="list the ids with: kace tree show TREE cards",
         )
 
 
 @command.command()
 @TREE
-@NOTE
-def freeze(tree: Path, why: str) -> None:
+def freeze(tree: Path) -> None:
     """Refuse changes from now on and print the content hash."""
-    print(_open_store(tree).freeze(author=author(), note=_flat(why)))
+    print(_open_store(tree).freeze(author=author()))
 
 
 @command.command()
 @TREE
-@NOTE
-def thaw(tree: Path, why: str) -> None:
+def thaw(tree: Path) -> None:
     """Allow changes again."""
-    _open_store(tree).thaw(author=author(), note=_flat(why))
+    _open_store(tree).thaw(author=author())
     note(f"{tree} can be changed")
 
 
 @command.command()
 @TREE
-@click.option(
-    "--out",
-    "-o",
-    type=PATH,
-    help="A file to write; by default standard output.",
-)
-def export(tree: Path, out: Path | None) -> None:
-    """Write the whole tree as JSON."""
-    found = open_tree(tree)
-    text = formats.to_json(found)
-    if out is None:
-        write_bytes(text)
-    else:
-        write_atomic(out, text)
-        note(f"{len(found)} cards written to {out}")
+def export(tree: Path) -> None:
+    """Write the whole tree as JSON to standard output."""
+    write_bytes(formats.to_json(open_tree(tree)))
 
 
 def _open_store(path: Path) -> TreeStore:
@@ -335,24 +315,14 @@ def _open_store(path: Path) -> TreeStore:
     return TreeStore.open(path)
 
 
-def _name_of(path: Path) -> str:
-    return path.resolve().name.partition(".json")[0]
-
-
 def _flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def _interactive() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _new_card(card: Card, text: str) -> Card:
     """Return the card that a file holds, or the card with the text that it holds."""
     if not text.lstrip().startswith("{"):
-        payload = text.rstrip("\n")
-        unchanged = payload == card.payload.rstrip("\n")
-        return card if unchanged else card.revised(payload=payload)
+        return card.revised(payload=text.rstrip("\n"))
     after = read_card(text.encode())
     if after.card_id != card.card_id:
         raise UsageError(
@@ -362,56 +332,35 @@ def _new_card(card: Card, text: str) -> Card:
     return after
 
 
-def _edit_file(path: Path, text: str) -> None:
-    """Open a file in $EDITOR, with this text if it is new. It stays where it is."""
-    if not _interactive():
-        raise UsageError(
-            "nothing to edit with",
-            fix="name a FILE with the card or its text, or run it in a terminal",
-        )
-    if not path.exists():
-        write_atomic(path, text)
-    try:
-        click.edit(filename=str(path))
-    except click.ClickException as error:
-        raise KaceError(
-            error.message, fix=f"set EDITOR, or name a FILE; see {path}"
-        ) from None
-
-
 # Showing
 
 
-def _figures(
-    path: Path, tree: EpistemicTree, store: TreeStore | None
-) -> dict[str, Any]:
+def _figures(path: Path, tree: EpistemicTree) -> dict[str, Any]:
     """Return the tree in figures, with a row per domain, `universal` last."""
     from kace.learning.calibrate import thresholds_of
 
-    status = Counter(card.status.value for card in tree)
+    store = TreeStore.open(path) if path.is_dir() else None
+    status = Counter(card.status for card in tree)
+    places: Counter[tuple[str, Difficulty]] = Counter()
+    for card in tree:
+        for name in card.domain_tags:
+            places[name, card.difficulty_tag] += 1
+    domains = []
+    for name in (*tree.domain_names, UNIVERSAL):
+        row: dict[str, object] = {"domain": name}
+        row |= {kind.value: places[name, kind] for kind in Difficulty}
+        domains.append(row)
     return {
-        "name": _name_of(path),
+        "name": path.resolve().name.partition(".json")[0],
         "cards": len(tree),
-        "status": {kind.value: status[kind.value] for kind in Status},
+        "status": {kind.value: status[kind] for kind in Status},
         "tokens": sum(map(estimate, tree.shown)),
         "generation": store.generation if store else None,
         "frozen": frozen_hash_of(path),
         "hash": tree.content_hash(),
         "gate": thresholds_of(path) if store else None,
-        "domains": [
-            _domain_row(tree, name) for name in (*tree.domain_names, UNIVERSAL)
-        ],
+        "domains": domains,
     }
-
-
-def _domain_row(tree: EpistemicTree, name: str) -> dict[str, Any]:
-    """Return the cards of a domain by difficulty."""
-    row: dict[str, Any] = {"domain": name}
-    row |= {kind.value: 0 for kind in Difficulty}
-    for card in tree:
-        if name in card.domain_tags:
-            row[card.difficulty_tag.value] += 1
-    return row
 
 
 def _drawing(figures: dict[str, Any]) -> Iterator[str]:
@@ -419,11 +368,11 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
     figures = dict(figures)
     domains = figures.pop("domains")
     for name, value in figures.items():
-        shown = value
+        shown = "no" if value is None else value
         if isinstance(value, dict):
             parts = [f"{kind} {count:.4g}" for kind, count in value.items()]
             shown = ", ".join(parts)
-        yield f"{name:12} {'no' if shown is None else shown}"
+        yield f"{name:12} {shown}"
     yield ""
     rows = [list(domains[0])]
     for domain in domains:
@@ -438,60 +387,25 @@ def _card_row(card: Card) -> str:
     return f"{card.card_id}  {place}  {card.status.value}  {triggers}"
 
 
-def _card_lines(card: Card, store: TreeStore | None) -> Iterator[str]:
-    """Yield the whole card, with its history if there is one."""
-    record = card.provenance
-    facts = [
-        (
-            "place",
-            f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}",
-        ),
-        ("status", card.status.value),
-        ("tokens", f"~{estimate(card):,} (estimate)"),
-        (
-            "record",
-            f"{record.n_uses} uses, {record.n_wins} wins, {record.n_losses} losses",
-        ),
-        ("lift", record.validated_lift or "not measured"),
-        (
-            "source",
-            f"{record.source or 'unknown'}, epoch {record.epoch_introduced}",
-        ),
-        ("problems", ", ".join(record.supporting_problems) or "none named"),
-    ]
-    facts += [("choose by", condition) for condition in card.routing_conditions]
-    facts += [("found by", wording) for wording in card.wordings]
-    yield card.card_id
-    for name, value in facts:
-        yield f"  {name:12} {plain(value, 300)}"
+def _card_lines(card: Card) -> Iterator[str]:
+    """Yield the fields of a card, then its text."""
+    record = json.loads(card_line(card))
+    text = record.pop("payload").strip("\n")
+    yield record.pop("card_id")
+    for name, value in (record.pop("provenance") | record).items():
+        shown = "; ".join(value) if isinstance(value, list) else str(value)
+        yield f"  {name:20} {plain(shown, 300)}".rstrip()
     yield ""
-    for line in plain(card.payload.strip("\n")).split("\n"):
+    for line in plain(text).split("\n"):
         yield f"  {line}".rstrip()
-    if store is not None:
-        yield ""
-        yield "  history"
-        for entry in _changes_of(store, card.card_id):
-            yield f"  {_entry_row(entry)}"
 
 
-def _changes_of(store: TreeStore, card_id: str | None) -> list[JournalEntry]:
-    """Return the changes of a card, or all."""
-    entries = []
-    for entry in store.log():
-        names = {change.card_id for change in entry.cards}
-        if card_id is None or card_id in names:
-            entries.append(entry)
-    return entries
-
-
-def _entry_row(entry: JournalEntry) -> str:
+def _entry_row(entry: JournalEntry, names: Sequence[str]) -> str:
     """Return a change on one line: generation, time, author, kind, cards, note."""
-    names = [change.card_id for change in entry.cards]
     cards = ", ".join(names[:3])
     if len(names) > 3:
         cards += f" and {len(names) - 3} more"
     time = entry.time[:16].replace("T", " ")
     who = plain(entry.author, 20)
-    why = plain(entry.note, 200)
     row = f"{entry.generation:>5}  {time}  {who}  {entry.kind:9}  {cards}"
-    return f"{row}  {why}".rstrip()
+    return f"{row}  {plain(entry.note, 200)}".rstrip()

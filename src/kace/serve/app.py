@@ -704,9 +704,7 @@ def _details(solution: Solution) -> dict[str, object]:
         "answer": solution.answer,
         "votes": votes,
         "cards": list(cards),
-        "domains": list(
-            solution.recalls[-1].domains if solution.recalls else ()
-        ),
+        "domains": list(solution.domains),
         "attempts": len(solution.made),
         "seconds": round(solution.seconds, 3),
         "seed": solution.seed,
