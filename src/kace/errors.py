@@ -30,10 +30,10 @@ class KaceError(Exception):
         self.fix = fix
 
     def __str__(self) -> str:
+        if not self.fix:
+            return self.message
         end = "" if self.message.endswith("?") else "."
-        return (
-            f"{self.message}{end} Fix: {self.fix}" if self.fix else self.message
-        )
+        return f"{self.message}{end} Fix: {self.fix}"
 
 
 class UsageError(KaceError):
@@ -60,11 +60,9 @@ class Outstanding(KaceError):
 
     def __init__(self, requests: tuple[str, ...]) -> None:
         self.requests = requests  # paths of the request files
-        what = f"{len(requests)} without a reply, the first is {requests[0]}"
-        if len(requests) == 1:
-            what = f"1 request without a reply: {requests[0]}"
         super().__init__(
-            what,
+            f"{counted(len(requests), 'request')} without a reply, "
+            f"the first is {requests[0]}",
             fix="write each reply into the file that its request names, or in a browser "
             f"(kace view {PurePath(requests[0]).parent}), then run the same command",
         )
@@ -140,8 +138,7 @@ def redact(text: str) -> str:
     """Return a text without known secrets and without anything shaped like one."""
     places = _find_known(text)
     for pattern in _PATTERNS:
-        for found in pattern.finditer(text):
-            places.append(found.span("secret"))
+        places += [found.span("secret") for found in pattern.finditer(text)]
     return _blot(text, places)
 
 
@@ -154,15 +151,12 @@ def _find_known(text: str) -> list[tuple[int, int]]:
     places = []
     for secret, pattern in _known.items():
         if secret[:FIRST] in text:
-            for found in pattern.finditer(text):
-                places.append(found.span())
+            places += [found.span() for found in pattern.finditer(text)]
     return places
 
 
 def _blot(text: str, places: list[tuple[int, int]]) -> str:
     """Replace each place by a mark; overlapping ones by a single mark."""
-    if not places:
-        return text
     kept = ""
     end = 0
     for first, last in sorted(places):

@@ -31,6 +31,14 @@ HUB_SECONDS = (
 )
 HUB_TRIES = 5
 _LINK = "a link, and links inside a folder are not followed"
+_HARD_LINK = "it has another name elsewhere (a hard link)"
+_NO_FILE = "no plain file"
+_REFUSED = {
+    errno.ELOOP: _LINK,
+    errno.EMLINK: _LINK,
+    errno.ENXIO: _NO_FILE,
+    errno.EISDIR: _NO_FILE,
+}
 _UNSYNCED = frozenset(
     {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 )  # of file systems that cannot sync
@@ -39,17 +47,14 @@ _UNSYNCED = frozenset(
 class Unreadable(DataError, OSError):
     """Something in a folder that is not what kace puts there: no plain file, damaged, or too large."""
 
-    @classmethod
-    def at(
-        cls,
+    def __init__(
+        self,
         place: Path | str,
         reason: str,
         fix: str = "put the file itself there, or remove it",
-    ) -> Unreadable:
-        """Return the error of a file; `reason` continues a sentence about it."""
-        error = cls(f"{place}: {reason}", fix=fix)
-        error.strerror = reason
-        return error
+    ) -> None:
+        super().__init__(f"{place}: {reason}", fix=fix)
+        self.strerror = reason
 
 
 def opened(path: Path | str, flags: int = os.O_RDONLY) -> int:
@@ -58,21 +63,15 @@ def opened(path: Path | str, flags: int = os.O_RDONLY) -> int:
     try:
         fd = os.open(path, flags, 0o644)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise Unreadable.at(path, _LINK) from None
-        if error.errno in (errno.ENXIO, errno.EISDIR):
-            raise Unreadable.at(path, "no plain file") from None
-        raise
+        if error.errno not in _REFUSED:
+            raise
+        raise Unreadable(path, _REFUSED[error.errno]) from None
     found = os.fstat(fd)
-    reason = ""
-    if not stat.S_ISREG(found.st_mode):
-        reason = "no plain file"
-    elif found.st_nlink > 1 and flags & os.O_APPEND:
-        reason = "it has another name elsewhere (a hard link)"
-    if reason:
-        os.close(fd)
-        raise Unreadable.at(path, reason)
-    return fd
+    linked = found.st_nlink > 1 and flags & os.O_APPEND
+    if stat.S_ISREG(found.st_mode) and not linked:
+        return fd
+    os.close(fd)
+    raise Unreadable(path, _HARD_LINK if linked else _NO_FILE)
 
 
 def open_plain(path: Path) -> BinaryIO:
@@ -85,7 +84,7 @@ def read_plain(path: Path, most: int = MAX_BYTES) -> bytes:
     with open_plain(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise Unreadable.at(
+        raise Unreadable(
             path, f"larger than {most:,} bytes", "is it the right file?"
         )
     return data
@@ -96,7 +95,7 @@ def inside(folder: Path, *names: str) -> Path:
     for name in names:
         folder = folder / name
         if folder.is_symlink():
-            raise Unreadable.at(
+            raise Unreadable(
                 folder, _LINK, "put the folder itself there, or remove it"
             )
     return folder
@@ -116,13 +115,11 @@ def write_atomic(path: Path, content: str | bytes) -> None:
             temp.replace(path)
         finally:
             temp.unlink(missing_ok=True)
-        # A folder that may be written and not read cannot be synced.
-        with contextlib.suppress(PermissionError):
-            directory = os.open(path.parent, os.O_RDONLY)
-            try:
-                sync(directory)
-            finally:
-                os.close(directory)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            sync(directory)
+        finally:
+            os.close(directory)
     except OSError as error:
         raise cannot_write(path, error) from None
 
@@ -213,16 +210,17 @@ def whole_lines(
                 offset += len(line)
                 number += 1
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            fix = "copy the file again"
-            raise Unreadable.at(
+            reason = str(error).lower()
+            raise Unreadable(
                 f"{path}:{number}",
-                f"cannot be unpacked any further ({str(error).lower()})",
-                fix,
+                f"cannot be unpacked any further ({reason})",
+                "copy the file again",
             ) from None
     if len(line) > most:
-        fix = "cut it out: kace writes no such line"
-        raise Unreadable.at(
-            f"{path}:{number}", f"the line is longer than {most:,} bytes", fix
+        raise Unreadable(
+            f"{path}:{number}",
+            f"the line is longer than {most:,} bytes",
+            "cut it out: kace writes no such line",
         )
 
 
@@ -287,9 +285,8 @@ def cannot_write(path: Path, error: OSError) -> KaceError:
     """Return the error of a failed write."""
     if isinstance(error, KaceError):
         return error
-    reason = reason_of(error)
     return KaceError(
-        f"cannot write {path}: {reason}",
+        f"cannot write {path}: {reason_of(error)}",
         fix="check free space and permissions, or choose another place",
     )
 

@@ -396,7 +396,7 @@ class Batched(Wrapper):
                 try:
                     batch = RequestBatch.model_validate_json(read_plain(path))
                 except ValidationError:
-                    raise Unreadable.at(
+                    raise Unreadable(
                         path,
                         "not a batch",
                         "remove it: its requests are paid again",

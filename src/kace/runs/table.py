@@ -493,7 +493,7 @@ class Table:
             found = reason
         self.damage.append(Damage(self._lines, found))
         if len(self.damage) > MAX_DAMAGED:
-            raise Unreadable.at(
+            raise Unreadable(
                 path,
                 f"{MAX_DAMAGED:,} of its first {self._lines:,} lines are damaged",
                 "is it the right file?",
