@@ -38,7 +38,7 @@ BOMBS = [
 ]
 
 
-READY = "print('{\"ready\": true}', flush=True); input(); "
+READY = "print('ready', flush=True); input(); "
 
 
 async def compare(judge: Judge, left: str, right: str) -> Verdict:
@@ -61,7 +61,7 @@ def wait_until_gone(pid: int, seconds: float = 15) -> bool:
 
 
 def pid_of(judge: Judge) -> int:
-    (process,) = (worker._process for worker in judge._workers if worker._process)
+    (process,) = judge._processes
     return process.pid
 
 
@@ -96,15 +96,10 @@ def test_a_crashed_worker_is_replaced(how: signal.Signals) -> None:
     [
         ("", Verdict.REFUSED),
         ("raise SystemExit(3)", Verdict.REFUSED),
-        ("print('not json')", Verdict.REFUSED),
-        ("print('[1]')", Verdict.REFUSED),
-        ("print('{\"ready\": true}', flush=True)", Verdict.REFUSED),
-        (
-            "print('{\"ready\": true}', flush=True); input(); print('{\"same\": 1}', flush=True); input()",
-            Verdict.REFUSED,
-        ),
-        (READY + "print('{' * 200000, flush=True); input()", Verdict.REFUSED),
-        (READY + "print('[' * 60000, flush=True); input()", Verdict.REFUSED),
+        ("print('no word of ours')", Verdict.REFUSED),
+        ("print('ready', flush=True)", Verdict.REFUSED),
+        (READY + "print('1', flush=True); input()", Verdict.REFUSED),
+        (READY + "print('s' * 2000000, flush=True); input()", Verdict.REFUSED),
         (READY + "input()", Verdict.TIMEOUT),
         ("import time; time.sleep(60)", Verdict.REFUSED),
     ],
@@ -212,7 +207,7 @@ SCRIPT = textwrap.dedent(
         asyncio.get_running_loop().slow_callback_duration = 600  # on a busy machine everything is slow
         async with Judge(seconds=60) as judge:
             print(await judge(Answer.of(r"\cos^2 t"), Answer.of(r"1-\sin^2 t")), flush=True)
-            print(*(w._process.pid for w in judge._workers if w._process), flush=True)
+            print(*(process.pid for process in judge._processes), flush=True)
             if "slow" in sys.argv:
                 await judge(Answer.of(sys.argv[2]), Answer.of(sys.argv[3]))
             if "wait" in sys.argv:
@@ -284,7 +279,7 @@ PROBE = textwrap.dedent(
     import builtins, json, pickle, sys
     sys.path.insert(0, sys.argv[1])
     import worker
-    equal = worker._comparison()
+    equal = worker.is_equal
     import sympy, sympy.parsing.sympy_parser as parser
     import latex2sympy2_extended.latex2sympy2, math_verify.parser
 

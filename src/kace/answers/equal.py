@@ -17,7 +17,7 @@ import re
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from itertools import starmap
@@ -189,6 +189,9 @@ def _unambiguous(match: re.Match[str]) -> str:
     return f"x_{{{name.encode().hex().translate(digits)}}}"
 
 
+DECIDED = {b"same": Verdict.SAME, b"different": Verdict.DIFFERENT}
+
+
 class Judge:
     """Compares answers within one event loop. A call never raises and never hangs.
 
@@ -199,14 +202,15 @@ class Judge:
     def __init__(
         self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024
     ) -> None:
-        limits = (str(memory_mb), str(math.ceil(seconds) + 2))
-        self._workers = [
-            Child(*limits, seconds=seconds) for _ in range(workers)
-        ]
-        # Last in, first out: the worker used last is the one that already runs.
-        self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()
-        for child in self._workers:
-            self._idle.put_nowait(child)
+        # -P: a file in the working directory must not be imported as a library.
+        command = [sys.executable, "-P", "-W", "ignore", str(WORKER)]
+        self._command = [*command, str(memory_mb), str(math.ceil(seconds) + 2)]
+        self._seconds = seconds
+        self._workers = workers
+        self._places = asyncio.Semaphore(workers)
+        self._processes: set[Process] = set()
+        self._idle: list[Process] = []  # those that wait for a comparison
+        self._closed = False
         self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     async def __aenter__(self) -> Self:
@@ -270,131 +274,86 @@ class Judge:
             return self._verdicts[first, second]
         if too_large(first) or too_large(second):
             return Verdict.REFUSED
-        child = await self._idle.get()
-        try:
-            verdict = await child.compare(first, second)
-        except NoWorker:
-            return Verdict.REFUSED
-        finally:
-            self._idle.put_nowait(child)
+        async with self._places:
+            if self._closed:
+                return Verdict.REFUSED
+            verdict = await self._ask(first, second)
         if len(self._verdicts) == MAX_VERDICTS:
             del self._verdicts[next(iter(self._verdicts))]
         self._verdicts[first, second] = verdict
         return verdict
 
-    async def aclose(self) -> None:
-        """Kill every child and wait for its end. Later comparisons are refused."""
-        for child in self._workers:
-            child.closed = True
-            child.kill()
-        # A busy child is handed back as soon as its comparison notices the kill.
-        for child in [await self._idle.get() for _ in self._workers]:
-            self._idle.put_nowait(child)
-            await child.wait_until_gone()
-
-
-class NoWorker(Exception):
-    """No child process could be started, or the judge was closed."""
-
-
-class Child:
-    """A child process that compares answers, one at a time; replaced when it fails."""
-
-    def __init__(self, *limits: str, seconds: float) -> None:
-        # -P: a file in the working directory must not be imported as a library.
-        self._command = (
-            sys.executable,
-            "-P",
-            "-W",
-            "ignore",
-            str(WORKER),
-            *limits,
-        )
-        self._seconds = seconds
-        self._process: Process | None = None
-        self._ending: set[asyncio.Task[None]] = set()
-        self.closed = False
-
-    async def compare(self, left: str, right: str) -> Verdict:
-        """Return the child's verdict. Raise `NoWorker` where there is no child."""
-        message = json.dumps({"left": left, "right": right}).encode() + b"\n"
-        same: object = None
+    async def _ask(self, *pair: str) -> Verdict:
+        """Return the verdict of a child, which is killed if it does not answer."""
+        verdict = None
+        process = None
+        late = Verdict.REFUSED
         try:
-            process = await self._start()
+            if self._idle:
+                process = self._idle.pop()
+            else:
+                process = await self._spawn()
+                async with asyncio.timeout(START_SECONDS):
+                    await _read_word(process)
+            late = Verdict.TIMEOUT
             async with asyncio.timeout(self._seconds):
                 assert process.stdin is not None
-                process.stdin.write(message)
+                process.stdin.write(json.dumps(pair).encode() + b"\n")
                 await process.stdin.drain()
-                same = (await _read_message(process)).get("same")
+                verdict = DECIDED.get(await _read_word(process))
         except TimeoutError:
-            return Verdict.TIMEOUT
+            return late
         except (OSError, ValueError):
             return Verdict.REFUSED
         finally:
-            if not isinstance(same, bool):
-                self._end()
-        if same is True:
-            return Verdict.SAME
-        return Verdict.DIFFERENT if same is False else Verdict.REFUSED
+            if process and verdict:
+                self._idle.append(process)
+            elif process:
+                await self._end(process)
+        return verdict or Verdict.REFUSED
 
-    async def _start(self) -> Process:
-        if self.closed:
-            raise NoWorker
-        if self._process is not None:
-            return self._process
-        try:
-            # A session of its own: Ctrl-C reaches the parent only, and a kill reaches
-            # everything the child has started.
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                start_new_session=True,
-                limit=LINE_LIMIT,
-            )
-            async with asyncio.timeout(START_SECONDS):
-                if self.closed or "ready" not in await _read_message(
-                    self._process
-                ):
-                    raise ValueError("not ready")
-        except (OSError, ValueError) as error:  # `TimeoutError` is an `OSError`
-            raise NoWorker from error
-        return self._process
+    async def _spawn(self) -> Process:
+        # A session of its own: Ctrl-C reaches the parent only, and a kill reaches
+        # everything the child has started.
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            start_new_session=True,
+            limit=LINE_LIMIT,
+        )
+        self._processes.add(process)
+        if self._closed:
+            _kill(process)
+        return process
 
-    def kill(self) -> None:
-        """Kill the process and what it started, whatever it is doing."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+    async def _end(self, process: Process) -> None:
+        """Kill a process and what it started, and wait for its end."""
+        _kill(process)
+        with contextlib.suppress(OSError):
+            await process.communicate()
+        self._processes.discard(process)
 
-    def _end(self) -> None:
-        """Kill the process, and collect what is left of it in the background."""
-        self.kill()
-        if self._process is not None:
-            task = asyncio.create_task(_collect(self._process))
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
-            self._process = None
-
-    async def wait_until_gone(self) -> None:
-        """Wait for the end of every process this child has had."""
-        self._end()
-        while self._ending:
-            await asyncio.wait(self._ending)
+    async def aclose(self) -> None:
+        """Kill every child and wait for its end. Later comparisons are refused."""
+        self._closed = True
+        for process in self._processes:
+            _kill(process)
+        # A comparison under way notices the kill, and ends its child itself.
+        for _ in range(self._workers):
+            await self._places.acquire()
+        while self._idle:
+            await self._end(self._idle.pop())
+        for _ in range(self._workers):
+            self._places.release()
 
 
-async def _read_message(process: Process) -> Mapping[str, object]:
-    """Return one message; raise `ValueError` for anything else, also at the end."""
+def _kill(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+async def _read_word(process: Process) -> bytes:
     assert process.stdout is not None
-    message: object = None
-    with contextlib.suppress(RecursionError):
-        message = json.loads(await process.stdout.readline())
-    if not isinstance(message, dict):
-        raise ValueError("not a message")
-    return message
-
-
-async def _collect(process: Process) -> None:
-    with contextlib.suppress(OSError):
-        await process.communicate()
+    return (await process.stdout.readline()).strip()

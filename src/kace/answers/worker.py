@@ -1,4 +1,6 @@
-"""The child process of `kace.answers.equal`: compares LaTeX, in JSON lines.
+"""The child process of `kace.answers.equal`: compares LaTeX.
+
+A request is a JSON list of two answers in a line; a reply is a word.
 
 It is run as a file, so that nothing of the parent's program is imported, bounds itself
 and ends with its parent. Only the LaTeX grammar of math-verify is used: its reader of
@@ -20,6 +22,30 @@ import threading
 from functools import lru_cache
 from typing import Any
 
+from latex2sympy2_extended.latex2sympy2 import (  # type: ignore[import-untyped]
+    latex2sympy,
+)
+from math_verify import verify
+from sympy import (  # type: ignore[import-untyped]
+    Eq,
+    Expr,
+    I,
+    MatrixExpr,
+    Ne,
+    Rational,
+    Set,
+    Symbol,
+    fraction,
+    simplify,
+    together,
+)
+from sympy.core.relational import Relational  # type: ignore[import-untyped]
+from sympy.logic.boolalg import (  # type: ignore[import-untyped]
+    Boolean,
+    BooleanAtom,
+)
+from sympy.matrices import MatrixBase  # type: ignore[import-untyped]
+
 DIGITS = 100
 """Places that decide for math-verify; `_far` compares the leading digits."""
 
@@ -35,16 +61,19 @@ def serve(memory_mb: int, cpu_seconds: int) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    equal = _comparison()
-    reply: dict[str, object] = {"ready": True}
+    reply = "ready"
     while True:
-        print(json.dumps(reply), file=channel, flush=True)
-        request = json.loads(requests.get())
+        print(reply, file=channel, flush=True)
+        left, right = json.loads(requests.get())
         # If the parent is gone, the kernel ends a computation that never comes back.
         usage = resource.getrusage(resource.RUSAGE_SELF)
         used = int(usage.ru_utime + usage.ru_stime)
         _limit(resource.RLIMIT_CPU, used + cpu_seconds, resource.RLIM_INFINITY)
-        reply = _answer(equal, request["left"], request["right"])
+        try:
+            same = is_equal(left, right) and is_equal(right, left)
+            reply = "same" if same else "different"
+        except Exception:
+            reply = "refused"
 
 
 def _listen(requests: queue.SimpleQueue[str]) -> None:
@@ -62,62 +91,44 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
         resource.setrlimit(kind, (soft, soft if hard is None else hard))
 
 
-def _answer(equal: Any, left: str, right: str) -> dict[str, object]:
-    """Compare in both directions."""
-    try:
-        return {"same": equal(left, right) and equal(right, left)}
-    except Exception as error:
-        return {"error": type(error).__name__}
+@lru_cache(maxsize=256)
+def read(latex: str) -> Any:
+    """Return the value of LaTeX, or None.
 
-
-def _comparison() -> Any:
-    """Import the heavy libraries once and return the one-directional comparison."""
-    from latex2sympy2_extended.latex2sympy2 import (  # type: ignore[import-untyped]
-        latex2sympy,
+    In it `i` is imaginary, and `z` and `w` may be complex.
+    """
+    latex = re.sub(
+        r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", latex
     )
-    from math_verify import verify
-
-    @lru_cache(maxsize=256)
-    def read(text: str) -> Any:
-        text = re.sub(
-            r"(\d+(?:\.\d+)?)\^\{\\circ\}", r"(\\frac{\1\\pi}{180})", text
-        )
-        try:
-            value = latex2sympy(text, is_real=True, normalization_config=None)
-        except Exception:
-            return None
-        return _with_symbols(value)
-
-    def equal(gold: str, target: str) -> bool:
-        left = read(gold)
-        right = read(target)
-        if left is None or right is None:
-            return False
-        own = _own_verdict(left, right)
-        if own is not None:
-            return own
-        same = verify(
-            left,
-            right,
-            float_rounding=DIGITS,
-            numeric_precision=DIGITS,
-            strict=True,
-            timeout_seconds=None,
-        )
-        return bool(same)
-
-    return equal
-
-
-def _with_symbols(value: Any) -> Any:
-    """Return a value in which `i` is imaginary, and `z` and `w` may be complex."""
-    from sympy import I, Symbol  # type: ignore[import-untyped]
-
+    try:
+        value = latex2sympy(latex, is_real=True, normalization_config=None)
+    except Exception:
+        return None
     named = {"i": I, "z": Symbol("z"), "w": Symbol("w")}
     symbols = {}
     for symbol in getattr(value, "free_symbols", ()):
         symbols[symbol] = named.get(symbol.name, symbol)
     return value.xreplace(symbols) if symbols else value
+
+
+def is_equal(gold: str, target: str) -> bool:
+    """Whether math-verify takes the target for the gold answer."""
+    left = read(gold)
+    right = read(target)
+    if left is None or right is None:
+        return False
+    own = _own_verdict(left, right)
+    if own is not None:
+        return own
+    same = verify(
+        left,
+        right,
+        float_rounding=DIGITS,
+        numeric_precision=DIGITS,
+        strict=True,
+        timeout_seconds=None,
+    )
+    return bool(same)
 
 
 def _own_verdict(left: Any, right: Any) -> bool | None:
@@ -126,31 +137,23 @@ def _own_verdict(left: Any, right: Any) -> bool | None:
     It takes tiny numbers for zero, equates impossible relations, and takes every
     letter for a real number.
     """
-    from sympy import Expr, MatrixExpr, Set, simplify
-    from sympy.core.relational import Relational  # type: ignore[import-untyped]
-    from sympy.logic.boolalg import (  # type: ignore[import-untyped]
-        Boolean,
-        BooleanAtom,
-    )
-    from sympy.matrices import MatrixBase  # type: ignore[import-untyped]
-
     if isinstance(left, BooleanAtom) or isinstance(right, BooleanAtom):
         return False
     if isinstance(left, Relational) and isinstance(right, Relational):
         return _same_relation(left, right)
     if isinstance(left, Set) != isinstance(right, Set):
-        sides = (left, right) if isinstance(left, Set) else (right, left)
-        if not isinstance(sides[1], Boolean) or len(sides[1].free_symbols) != 1:
+        if isinstance(right, Set):
+            left, right = right, left
+        if not isinstance(right, Boolean) or len(right.free_symbols) != 1:
             return False
-        return bool(sides[1].as_set() == sides[0])
+        return bool(right.as_set() == left)
     matrices = (MatrixBase, MatrixExpr)
     if isinstance(left, matrices) and isinstance(right, matrices):
         left = left.doit()
         right = right.doit()
         if left.shape != right.shape:
             return False
-        apart = simplify((left - right).as_explicit())
-        return bool(apart.is_zero_matrix)
+        return bool(simplify((left - right).as_explicit()).is_zero_matrix)
     if isinstance(left, Expr) and isinstance(right, Expr):
         if left == right:
             return True
@@ -164,8 +167,6 @@ def _same_relation(left: Any, right: Any) -> bool:
 
     The denominators of equations are cleared first.
     """
-    from sympy import Eq, Ne, fraction, simplify, together
-
     if not left.free_symbols or left.free_symbols != right.free_symbols:
         return False
     equations = isinstance(left, Eq | Ne) and type(left) is type(right)
@@ -187,8 +188,6 @@ def _same_relation(left: Any, right: Any) -> bool:
 
 def _far(left: Any, right: Any) -> bool:
     """Whether the leading digits differ, at one of two points of the unknowns."""
-    from sympy import Rational
-
     unknowns = sorted(left.free_symbols | right.free_symbols, key=str)
     for sign in (1, -1) if unknowns else (1,):
         point = {}
