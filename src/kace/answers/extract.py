@@ -44,13 +44,19 @@ _BETWEEN_BOXES = re.compile(
     r"[\s$]*(?:,|,?[\s$]*(?:\\text\s*\{)?\s*(?:and|or)\s*\}?)[\s$]*"
 )
 
-_SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen
-fourteen fifteen sixteen seventeen eighteen nineteen"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-NUMBER_WORDS = {word: n for n, word in enumerate(_SMALL.split())}
-for _n, _word in enumerate(_TENS.split(), 2):
-    for _one, _digit in enumerate(["", *_SMALL.split()[1:10]]):
-        NUMBER_WORDS[_word + _digit] = 10 * _n + _one
+_NUMBERS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+fifteen sixteen seventeen eighteen nineteen twenty twentyone twentytwo twentythree
+twentyfour twentyfive twentysix twentyseven twentyeight twentynine thirty thirtyone
+thirtytwo thirtythree thirtyfour thirtyfive thirtysix thirtyseven thirtyeight
+thirtynine forty fortyone fortytwo fortythree fortyfour fortyfive fortysix fortyseven
+fortyeight fortynine fifty fiftyone fiftytwo fiftythree fiftyfour fiftyfive fiftysix
+fiftyseven fiftyeight fiftynine sixty sixtyone sixtytwo sixtythree sixtyfour sixtyfive
+sixtysix sixtyseven sixtyeight sixtynine seventy seventyone seventytwo seventythree
+seventyfour seventyfive seventysix seventyseven seventyeight seventynine eighty
+eightyone eightytwo eightythree eightyfour eightyfive eightysix eightyseven
+eightyeight eightynine ninety ninetyone ninetytwo ninetythree ninetyfour ninetyfive
+ninetysix ninetyseven ninetyeight ninetynine"""
+NUMBER_WORDS = {word: number for number, word in enumerate(_NUMBERS.split())}
 
 
 def _rules(table: str, **parts: str) -> list[tuple[str, str]]:
@@ -113,6 +119,73 @@ SYMBOLS = dict(
 ٬  ->  {,}
 …  ->  \ldots␣
 ∶  ->  :
+Α  ->  \Alpha␣
+Β  ->  \Beta␣
+Γ  ->  \Gamma␣
+Δ  ->  \Delta␣
+Ε  ->  \Epsilon␣
+Ζ  ->  \Zeta␣
+Η  ->  \Eta␣
+Θ  ->  \Theta␣
+Ι  ->  \Iota␣
+Κ  ->  \Kappa␣
+Λ  ->  \Lambda␣
+Μ  ->  \Mu␣
+Ν  ->  \Nu␣
+Ξ  ->  \Xi␣
+Ο  ->  \Omicron␣
+Π  ->  \Pi␣
+Ρ  ->  \Rho␣
+Σ  ->  \Sigma␣
+Τ  ->  \Tau␣
+Υ  ->  \Upsilon␣
+Φ  ->  \Phi␣
+Χ  ->  \Chi␣
+Ψ  ->  \Psi␣
+Ω  ->  \Omega␣
+α  ->  \alpha␣
+β  ->  \beta␣
+γ  ->  \gamma␣
+δ  ->  \delta␣
+ε  ->  \epsilon␣
+ζ  ->  \zeta␣
+η  ->  \eta␣
+θ  ->  \theta␣
+ι  ->  \iota␣
+κ  ->  \kappa␣
+λ  ->  \lambda␣
+μ  ->  \mu␣
+ν  ->  \nu␣
+ξ  ->  \xi␣
+ο  ->  \omicron␣
+π  ->  \pi␣
+ρ  ->  \rho␣
+σ  ->  \sigma␣
+τ  ->  \tau␣
+υ  ->  \upsilon␣
+φ  ->  \phi␣
+χ  ->  \chi␣
+ψ  ->  \psi␣
+ω  ->  \omega␣
+¼  ->  \frac{1}{4}
+½  ->  \frac{1}{2}
+¾  ->  \frac{3}{4}
+⅐  ->  \frac{1}{7}
+⅑  ->  \frac{1}{9}
+⅒  ->  \frac{1}{10}
+⅓  ->  \frac{1}{3}
+⅔  ->  \frac{2}{3}
+⅕  ->  \frac{1}{5}
+⅖  ->  \frac{2}{5}
+⅗  ->  \frac{3}{5}
+⅘  ->  \frac{4}{5}
+⅙  ->  \frac{1}{6}
+⅚  ->  \frac{5}{6}
+⅛  ->  \frac{1}{8}
+⅜  ->  \frac{3}{8}
+⅝  ->  \frac{5}{8}
+⅞  ->  \frac{7}{8}
+↉  ->  \frac{0}{3}
 """)
 )
 _SCRIPTS = _rules(r"""
@@ -123,42 +196,39 @@ _SCRIPTS = _rules(r"""
 [⁰¹²³⁴-⁹⁺⁻⁽⁾ⁿⁱ]+  ->  ^{\g<0>}
 [₀-₉₊₋₍₎]+  ->  _{\g<0>}
 """)  # fmt: skip
-_GREEK_LETTER = re.compile("GREEK (?:SMALL|(CAPITAL)) LETTER ([A-Z]+)")
 
-_SYNONYMS = {
-    r"\frac": "dfrac tfrac cfrac nicefrac sfrac",
-    r"\binom": "dbinom tbinom",
-    r"\leq": "le leqslant",
-    r"\geq": "ge geqslant",
-    r"\neq": "ne",
-    r"\cdot": "times ast",
-    r"\to": "rightarrow",
-    r"\emptyset": "varnothing",
-    r"\text": "textbf textit textrm textnormal textsf mbox hbox mathrm mathup",
-    r"\ldots": "dots cdots",
-    r"\pmod": "mod bmod pod",
-    r"\overline": "bar",
-    r"\\": "cr",
-    "|": "vert lvert rvert",
-    "<": "lt",
-    ">": "gt",
-    "/": "div",
-    ":": "colon",
-    "'": "prime",
-    "(": "langle",
-    ")": "rangle",
-    "[": "lbrack",
-    "]": "rbrack",
-    r"\{": "lbrace",
-    r"\}": "rbrace",
-    ",": "quad qquad newline",
-    "": "boxed fbox left right mleft mright displaystyle textstyle limits big Big bigg"
-    " Bigg bigl bigr Bigl Bigr mathbf boldsymbol mathit mathsf",
-}
+_SYNONYMS = _rules(r"""
+dfrac tfrac cfrac nicefrac sfrac  ->  \frac
+dbinom tbinom  ->  \binom
+le leqslant  ->  \leq
+ge geqslant  ->  \geq
+ne  ->  \neq
+times ast  ->  \cdot
+rightarrow  ->  \to
+varnothing  ->  \emptyset
+textbf textit textrm textnormal textsf mbox hbox mathrm mathup  ->  \text
+dots cdots  ->  \ldots
+mod bmod pod  ->  \pmod
+bar  ->  \overline
+cr  ->  \\
+vert lvert rvert  ->  |
+lt  ->  <
+gt  ->  >
+div  ->  /
+colon  ->  :
+prime  ->  '
+langle  ->  (
+rangle  ->  )
+lbrack  ->  [
+rbrack  ->  ]
+lbrace  ->  \{
+rbrace  ->  \}
+quad qquad newline  ->  ,
+boxed fbox left right mleft mright displaystyle textstyle limits  ->
+big Big bigg Bigg bigl bigr Bigl Bigr mathbf boldsymbol mathit mathsf  ->
+""")  # fmt: skip
 COMMANDS = {
-    rf"\{name}": text
-    for text, names in _SYNONYMS.items()
-    for name in names.split()
+    rf"\{name}": text for names, text in _SYNONYMS for name in names.split()
 }
 _FUNCTIONS = r"""\sin \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh
 \ln \log \exp \max \min \gcd \lcm \lim"""
@@ -333,14 +403,13 @@ _THOUSANDS = re.compile(
     r"|(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3})+(?![\d,/]| \d)"
 )
 _LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
-_PRODUCTS = ("abc", "bcd", "xyz", "uvw", "pqr", "rst", "mnp")
-_PHRASE = re.compile(
-    r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|[A-Za-z]{3}|no|No|NO"
-    r"|i[ivx]|[vx]i|[A-Z]{2}|[A-Z][a-z]{2,8} \d[\d, ]*"
-)
-_CHOICE = re.compile(
-    r"\{?\(([A-Z]|[ivx]{2,4})\)\}?\.?|\\text\{\s*\(?([A-Z])\)?\.?\s*\}|([A-Z])[.)]"
-)
+_WHOLE = _rules(r"""
+^\{?\(([A-Z]|[ivx]{2,4})\)\}?\.?$  ->  \1
+^\\text\{\s*\(?([A-Z])\)?\.?\s*\}$  ->  \1
+^([A-Z])[.)]$  ->  \1
+^(?!(?:abc|bcd|xyz|uvw|pqr|rst|mnp)$)(@PHRASE)$  ->  \\text{\1}
+""", PHRASE=r"(?=.*[A-Za-z]{4})[A-Za-z][A-Za-z '-]*[A-Za-z]|[A-Za-z]{3}|no|No|NO"
+    r"|i[ivx]|[vx]i|[A-Z]{2}|[A-Z][a-z]{2,8} \d[\d, ]*")  # fmt: skip
 _PROTECT = _rules(r"""
 \\(text|begin|end)\{([^{}]*)\}  ->  \\\1⟦\2⟧
 \\\{  ->  ⟪
@@ -521,14 +590,7 @@ def _ascii_character(char: str) -> str:
         return ""
     if char.isdecimal():
         return str(unicodedata.decimal(char))
-    greek = _GREEK_LETTER.fullmatch(unicodedata.name(char, ""))
-    if greek:
-        name = greek[2].lower().replace("lamda", "lambda")
-        return rf"\{name.title() if greek[1] else name} "
     plain = unicodedata.normalize("NFKC", char)
-    above, slash, below = plain.partition("\u2044")
-    if slash:
-        return rf"\frac{{{above}}}{{{below}}}"
     return plain if plain == char else "".join(map(_ascii_character, plain))
 
 
@@ -563,16 +625,12 @@ def _clean(text: str) -> str:
 
 def _words(text: str, units: set[str], percent: bool) -> str:
     """Rewrite words, and what a text says in numbers; take off the units."""
-    choice = _CHOICE.fullmatch(text)
-    if choice:
-        text = choice[choice.lastindex or 0]
-    if _PHRASE.fullmatch(text) and text not in _PRODUCTS:
-        text = rf"\text{{{text}}}"
 
     def drop(match: re.Match[str]) -> str:
         units.add(unit_name(" ".join(filter(None, match.groups()))))
         return ""
 
+    text = _apply(_WHOLE, text)
     if _ANGLES.search(text):
         text = text.replace("°", r"^{\circ}")
     text = _apply(_WORDS, text)
