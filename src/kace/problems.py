@@ -27,6 +27,8 @@ from tempfile import TemporaryDirectory
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import TypeAdapter
+
 from kace.answers.extract import last_boxed
 from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
@@ -242,8 +244,9 @@ def problem_of(
                 f"{where}: field '{field}' is a {type(value).__name__}, not text",
                 fix="write it as a string",
             )
-        values[name] = "" if value is None else str(value)
-    text = values["problem"]
+        values[name] = None if value is None else str(value) or None
+    text = values.pop("problem") or ""
+    label = values.pop("id") or ""
     if not text.strip():
         raise DataError(
             f"{where}: no problem text in field '{names['problem']}'"
@@ -251,19 +254,12 @@ def problem_of(
             fix="name it: --set fields.problem=NAME",
         )
     check_problem_text(text, where)
-    if len(values["id"]) > MAX_LABEL:
+    if len(label) > MAX_LABEL:
         raise DataError(
             f"{where}: the id has more than {MAX_LABEL} characters",
             fix="name another field: --set fields.id=NAME",
         )
-    return Problem(
-        text,
-        answer=values["answer"] or None,
-        label=values["id"],
-        domain=values["domain"] or None,
-        family=values["family"] or None,
-        solution=values["solution"] or None,
-    )
+    return Problem(text, label=label, **values)
 
 
 def check_problem_text(text: str, where: str = "problem") -> None:
@@ -362,9 +358,8 @@ def _parse(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = str(error).split("\n")[0][:80] or type(error).__name__
         raise DataError(
-            f"{where}: not JSON ({reason})", fix="one JSON object a line"
+            f"{where}: not JSON ({error})", fix="one JSON object a line"
         ) from None
 
 
@@ -468,19 +463,12 @@ def _short_hash(text: str) -> str:
 def published_sets() -> Mapping[str, PublishedSet]:
     """Return the published data sets by name."""
     content = tomllib.loads((DATA / "sets.toml").read_text(encoding="utf-8"))
-    for source in content["sources"].values():
-        place = (source.pop("repo"), source.pop("revision"))
-        files = source["files"].items()
-        source["files"] = tuple(HubFile(*place, *file) for file in files)
-    sets = {}
     for name, row in content["sets"].items():
-        splits = {}
-        for split, part in row.pop("splits").items():
-            source = content["sources"][part.pop("source")]
-            splits[split] = PublishedSplit(**part, **source)
-        listing = DATA / "splits" / f"{name}.tsv"
-        sets[name] = PublishedSet(name, **row, splits=splits, listing=listing)
-    return sets
+        row |= {"name": name, "listing": DATA / "splits" / f"{name}.tsv"}
+        for part in row["splits"].values():
+            part |= content["sources"][part.pop("source")]
+    kind = TypeAdapter(Mapping[str, PublishedSet])
+    return kind.validate_python(content["sets"])
 
 
 def load_published(
