@@ -17,7 +17,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.report.charts import ForestRow, Paint, forest, svg
+from kace.report.charts import ForestRow, Paint, forest
+from kace.report.render import svg
 from kace.runs.stats import Interval, cluster_interval, holm, sign_flip
 
 HERE = Path(__file__).resolve().parent

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kace.report.pages import export
-from kace.report.server import Bind, create_app, listening, serve
+from kace.report.server import create_app, listening, serve
 from kace.report.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def site(workspace: Workspace) -> Iterator[str]:
     async def serving() -> None:
         stop = asyncio.Event()
         loops.append((asyncio.get_running_loop(), stop))
-        with listening(Bind(port=0)) as port:
+        with listening() as port:
             await serve(create_app(workspace), port, ready=said, grace=0.1, stop=stop)
 
     def said(url: str) -> None:

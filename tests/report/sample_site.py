@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from kace.report.server import Bind, Guard, listening, serve
+from kace.report.server import Guard, listening, serve
 
 TOKEN = "token-0123456789"
 
@@ -57,8 +57,8 @@ class Site:
         expire: Callable[[], None] = lambda: None,
         **rules: Any,
     ) -> None:
-        self.guard = Guard(sample_app(), token=token, **rules)
-        self._bind = Bind(token=token)
+        self.guard = Guard(sample_app(), token, **rules)
+        self._key = token
         self._closing: dict[str, Any] = {"grace": grace, "expire": expire}
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -87,7 +87,7 @@ class Site:
             self.port = int(url.rpartition(":")[2])
             self._ready.set()
 
-        with listening(self._bind) as port:
+        with listening(key=self._key) as port:
             await serve(self.guard, port, ready=ready, stop=self._stop, **self._closing)
 
     def raw(self, *pieces: bytes, seconds: float = 600) -> bytes:

@@ -182,18 +182,11 @@ def test_only_an_exchange_folder_takes_anything(client, path):
     assert answer.status_code == 405 and "Nothing can be sent here" in answer.text
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"host": "evil.test"}, 403),
-        ({"host": "127.0.0.1.evil.test"}, 403),
-        ({"host": ""}, 400),
-    ],
-)
-def test_another_name_is_turned_away_in_the_same_frame(client, headers, status):
-    answer = client.get("/", headers=headers)
-    assert answer.status_code in {status, 400, 403}
-    assert "What is open" in answer.text and "oak" not in answer.text
+@pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", ""])
+def test_another_name_is_turned_away(client, host):
+    answer = client.get("/", headers={"host": host})
+    assert answer.status_code in {400, 403}
+    assert "oak" not in answer.text
     assert answer.headers["content-security-policy"] == CSP
 
 

@@ -169,7 +169,7 @@ def test_a_tree_without_a_journal_and_a_file_have_no_history(tmp_path: Path) -> 
     )
     file = tmp_path / "pack.json"
     file.write_text(json.dumps([a_card().model_dump(mode="json")]), encoding="utf-8")
-    assert "a single file, which keeps no history" in said(page_of(workspace_of(file), f"/tree/pack/card/{NAME}"))
+    assert "a single file, which keeps no history" in said(page_of(workspace_of(file), f"/tree/pack.json/card/{NAME}"))
 
 
 # Where it was shown

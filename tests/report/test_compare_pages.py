@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kace.report.pages import export, page_at
-from kace.report.render import Links, document, file_name, path_of
+from kace.report.pages import export, html_at
+from kace.report.render import Links, file_name, path_of
 from kace.report.workspace import Workspace
 from kace.runs.compare import compare
 from kace.runs.table import open_tables
@@ -35,8 +35,7 @@ def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
 
 def page_of(workspace: Workspace, path: str) -> Audit:
     """A page as an export writes it."""
-    link = Links(frozenset())
-    return Audit(body_of(document(page_at(workspace, path, link=link), link)))
+    return Audit(body_of(html_at(workspace, path, link=Links(frozenset())).text))
 
 
 def settled(client: TestClient, path: str) -> Audit:

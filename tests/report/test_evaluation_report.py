@@ -21,7 +21,6 @@ from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
 from kace.report.charts import (
-    MARGIN,
     ExitRow,
     Picture,
     Spot,
@@ -29,9 +28,7 @@ from kace.report.charts import (
     exit_bars,
     fitted,
     front,
-    inline,
     scale_over,
-    svg,
     tradeoff,
 )
 from kace.report.evaluation import (
@@ -44,7 +41,7 @@ from kace.report.evaluation import (
     page,
     plots_of,
 )
-from kace.report.render import PHONE, WIDE
+from kace.report.render import PHONE, svg
 from kace.report.render import REPORT_POLICY as POLICY
 from kace.runs.table import Table
 from tests.html_pages import parsed
@@ -52,6 +49,7 @@ from tests.learning.solve_records import a_solve, a_try
 from tests.runs.few_rows import changed
 from tests.runs.sample_arms import an_arm, manifest
 
+WIDE = 880.0
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\"' onload=x </style>]]>|*_`[a](javascript:x)"
 PRICES = {"openai/solver": Price(0.4, 1.6, 0.1)}
 NAMES = ("single", "best-of-5", "tiered", "kace", "kace-no-domain", "kace-monolithic", "kace-router")
@@ -292,7 +290,7 @@ def marks_of(picture: Picture) -> list[Mark]:
         for child in element:
             look(child, x, y)
 
-    look(ET.fromstring(svg(picture)), -MARGIN, -MARGIN)
+    look(ET.fromstring(svg(picture)), -10, -10)
     return found[1:]  # without the paper
 
 
@@ -312,7 +310,6 @@ def test_a_file_has_literal_colours_and_is_well_formed(found: Evaluation):
         root = ET.fromstring(text)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in text and "class=" not in text
-        assert "var(--good)" in inline(plot.draw(PRINT), "plot") or "var(--one)" in inline(plot.draw(PRINT), "plot")
 
 
 def spots(names: Sequence[str] = NAMES) -> list[Spot]:

@@ -11,8 +11,6 @@ import kace
 from kace.report.pages import nav
 from kace.report.render import (
     FILE_POLICY,
-    HOME,
-    Crumb,
     Links,
     Page,
     assets,
@@ -29,7 +27,7 @@ PAGE = Page(
     "error.html",
     "A <title>",
     {"status": 200, "sentences": [maths("x^2")]},
-    (HOME, Crumb("oak", ("tree", "oak"))),
+    ("tree", "oak"),
     refresh=3.0,
 )
 PLAIN = Page("error.html", "t", {"status": 200, "sentences": ['class="math"']})

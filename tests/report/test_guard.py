@@ -12,7 +12,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from kace.report.server import SECURITY_HEADERS, Guard
-from tests.report.sample_site import TOKEN, Answered, Site
+from tests.report.sample_site import TOKEN, Answered, Site, sample_app
 
 GONE = {"type": "http.disconnect"}
 
@@ -111,10 +111,9 @@ def test_two_origins_are_not_ours_even_if_one_is(site: Site):
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
-def test_only_three_methods_are_answered(site: Site, method: str):
+def test_other_methods_are_not_answered(site: Site, method: str):
     answer = site.ask("/act", method=method)
     assert answer.status == 405
-    assert answer.headers["allow"] == "GET, HEAD, POST"
     assert secured(answer)
 
 
@@ -179,25 +178,10 @@ def asked(app: ASGIApp, scope: dict[str, object], *heard: dict[str, object]) -> 
     return said
 
 
-async def broken(scope: Any, receive: Any, send: Any) -> None:
-    raise ValueError("before a word was said")
-
-
-def test_an_application_that_breaks_before_it_speaks_is_spoken_for(caplog: pytest.LogCaptureFixture):
-    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
-    start, body = asked(Guard(broken), scope)
-    assert start["status"] == 500
-    assert b"before a word" not in body["body"]
-    assert "before a word was said" in caplog.text
-
-
-def test_who_leaves_within_the_body_is_not_answered():
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"localhost")]}
-    assert asked(Guard(broken), scope, {"type": "http.request", "body": b"a", "more_body": True}, GONE) == []
-
-
-def test_other_protocols_are_closed():
-    assert asked(Guard(broken), {"type": "websocket"}) == [{"type": "websocket.close", "code": 1008}]
+def test_a_client_that_leaves_within_the_body_is_no_bug(caplog: pytest.LogCaptureFixture):
+    scope = {"type": "http", "method": "POST", "path": "/act", "headers": [(b"host", b"localhost")]}
+    asked(Guard(sample_app()), scope, {"type": "http.request", "body": b"a", "more_body": True}, GONE)
+    assert not caplog.text
 
 
 def test_without_the_key_nothing_but_the_open_paths_is_answered(locked: Site):

@@ -56,7 +56,7 @@ class Drawn:
 
     title: str
     body: str
-    crumbs: tuple[tuple[str, ...], ...]
+    above: tuple[str, ...]
     refresh: float | None
 
 
@@ -64,7 +64,7 @@ def drawn(shelf: Workspace, run: str, query: dict[str, str], *, static: bool = F
     paths = {"/run/kace/against/tiered", *(f"/run/kace/problem/{number:016x}/0" for number in range(4))}
     link = Links(frozenset(paths) if static else None)
     page = run_page(PageRequest(shelf, link, {"run": run}, query))
-    return Drawn(page.title, body_of(document(page, link)), tuple(crumb.parts for crumb in page.crumbs), page.refresh)
+    return Drawn(page.title, body_of(document(page, link)), page.above, page.refresh)
 
 
 def ask(shelf: Workspace, run: str = "kace", *, static: bool = False, **query: str) -> Drawn:
@@ -94,7 +94,7 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
     assert "made-up test" in text
     assert "Where solves leave the ladder" in text
     assert page.title == "kace"
-    assert page.crumbs == ((),)
+    assert page.above == ()
     assert names(page) == ["P-3", "P-0", "P-1", "P-2"], "what was lost, what was gained, then the rest"
 
 

@@ -140,10 +140,10 @@ def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:
 def test_a_tree_in_a_json_file_has_pages_and_no_history(tmp_path: Path) -> None:
     file = tmp_path / "pack.json"
     file.write_text(json.dumps([card.model_dump(mode="json") for card in cards()]), encoding="utf-8")
-    page = page_of(workspace_of(file), "/tree/pack")
+    page = page_of(workspace_of(file), "/tree/pack.json")
     assert "a file, without history" in said(page)
     assert "Latest changes" not in said(page)
-    assert "EXACT_HELPS_MUCH" in said(page_of(workspace_of(file), "/tree/pack", domain="algebra"))
+    assert "EXACT_HELPS_MUCH" in said(page_of(workspace_of(file), "/tree/pack.json", domain="algebra"))
 
 
 def test_the_tree_page_names_its_latest_changes_and_its_learner(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_an_export_that_was_cut_short_can_be_made_again(workspace, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(pages_module, "page_at", stop)
+        patched.setattr(pages_module, "html_at", stop)
         with pytest.raises(KeyboardInterrupt):
             export(workspace, tmp_path / "out")
     assert not (tmp_path / "out" / "index.html").exists()

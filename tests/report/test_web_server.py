@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kace.errors import UsageError
-from kace.report.server import Bind, listening
+from kace.report.server import listening
 from tests.report.sample_site import Site
 
 SCRIPT = Path(__file__).with_name("sample_site_script.py")
@@ -31,19 +31,19 @@ def test_a_door_to_other_machines_does_not_open_without_a_key(host: str, monkeyp
         raise AssertionError("the port was opened")
 
     monkeypatch.setattr(socket, "socket", never)
-    with pytest.raises(UsageError, match="lets other machines in") as refused, listening(Bind(host, 0)):
+    with pytest.raises(UsageError, match="lets other machines in") as refused, listening(host):
         pass
     assert "a key" in refused.value.fix
 
 
 def test_with_a_key_it_opens():
-    with listening(Bind("0.0.0.0", 0, "token-0123456789")) as port:
+    with listening("0.0.0.0", key="token-0123456789") as port:
         assert port.url.startswith("http://0.0.0.0:")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
 def test_this_machine_needs_none(host: str):
-    with listening(Bind(host, 0)) as port:
+    with listening(host) as port:
         assert port.url.startswith(f"http://{host}:")
 
 
@@ -51,24 +51,24 @@ def test_a_port_in_use_is_said_with_the_fix():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{number} ") as refused:
-            with listening(Bind(port=number)):
+            with listening(port=number):
                 pass
     assert "--port 0" in refused.value.fix
 
 
 @pytest.mark.parametrize("host", ["no-such-name.invalid", "203.0.113.7"])
 def test_an_address_of_another_machine_is_said_with_the_fix(host: str):
-    with pytest.raises(UsageError, match=re.escape(host)), listening(Bind(host, 0, "token-0123456789")):
+    with pytest.raises(UsageError, match=re.escape(host)), listening(host, key="token-0123456789"):
         pass
 
 
 def test_answers_are_not_held_back_to_be_sent_together():
-    with listening(Bind()) as port:
+    with listening() as port:
         assert port.socket.proto == socket.IPPROTO_TCP, "asyncio turns Nagle's algorithm off for these only"
 
 
 def test_nobody_is_answered_before_the_server_is_ready():
-    with listening(Bind()) as port, pytest.raises(ConnectionRefusedError):
+    with listening() as port, pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(port.url.rpartition(":")[2])), timeout=5)
 
 

@@ -14,8 +14,8 @@ from kace.cards.card import Card, Provenance, Status
 from kace.cards.store import TreeState, state_text
 from kace.cards.tree import EpistemicTree
 from kace.files import write_atomic
-from kace.report.pages import page_at, paths_of
-from kace.report.render import Links, document
+from kace.report.pages import html_at, paths_of
+from kace.report.render import Links
 from kace.report.server import create_app
 from kace.report.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
@@ -56,7 +56,7 @@ def page_of(workspace: Workspace, path: str, *, static: bool = False, **query: s
     text = answer.text
     if static and answer.status_code == 200:
         link = Links(frozenset(paths_of(workspace)))
-        text = document(page_at(workspace, path, link=link), link)
+        text = html_at(workspace, path, link=link).text
     refresh = re.search(r'<body data-refresh="([\d.]+)"', text)
     main = text.partition('<main id="content" tabindex="-1">')[2].rpartition("</main>")[0]
     way, found, body = main.partition("</ol></nav>")

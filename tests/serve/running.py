@@ -14,7 +14,7 @@ from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
-from kace.report.server import Bind, listening
+from kace.report.server import listening
 from kace.serve.app import ServerOptions, run
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class Running:
             self._ready.set()
 
         options = self._options
-        with listening(Bind(token=options.key)) as port:
+        with listening(key=options.key) as port:
             await run(options, port, ready=ready, model=self._model, stop=self._stop)
 
 

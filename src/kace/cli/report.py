@@ -17,7 +17,6 @@ from kace.cli.terminal import (
 )
 from kace.errors import counted, points
 from kace.files import write_atomic
-from kace.report.charts import svg
 from kace.report.eee import write_records
 from kace.report.evaluation import (
     PRINT,
@@ -28,6 +27,7 @@ from kace.report.evaluation import (
     page,
     plots_of,
 )
+from kace.report.render import svg
 from kace.runs.compare import Change, Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.scores import ScoreReader

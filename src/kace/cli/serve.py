@@ -20,7 +20,7 @@ from kace.cli.terminal import ENDING, note
 from kace.config import tree_path
 from kace.errors import UsageError
 from kace.files import write_atomic
-from kace.report.server import Bind, listening
+from kace.report.server import listening
 from kace.report.workspace import Workspace
 
 SKILL = Path(__file__).with_name("SKILL.md")
@@ -33,7 +33,12 @@ SKILL = Path(__file__).with_name("SKILL.md")
     default="127.0.0.1",
     help="The address to listen on; one that is not loopback needs a key.",
 )
-@click.option("--port", default=8123, help="The port; 0 picks a free one.")
+@click.option(
+    "--port",
+    default=8123,
+    type=click.IntRange(0, 65_535),
+    help="The port; 0 picks a free one.",
+)
 @click.option(
     "--record",
     type=PATH,
@@ -53,7 +58,7 @@ def command(
     config = options.config()
     key = config.serve_key.get_secret_value() if config.serve_key else None
     # The port is opened first: the imports below take a while.
-    with listening(Bind(host, port, key, option="KACE_SERVE_KEY")) as opened:
+    with listening(host, port, key=key, option="KACE_SERVE_KEY") as opened:
         from kace.serve.app import ServerOptions, disable_full_collections, run
 
         ensure_weights(config)
@@ -175,5 +180,5 @@ def _serve_pages(workspace: Workspace, port: int, *, browser: bool) -> None:
                 target=webbrowser.open, args=page, daemon=True
             ).start()
 
-    with listening(Bind(port=port)) as opened:
+    with listening(port=port) as opened:
         asyncio.run(serve(create_app(workspace), opened, ready=report_address))

@@ -11,14 +11,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import cache
-from typing import Any, NamedTuple
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from typing import NamedTuple
 
 from kace.cards.card import LiftMark
-from kace.errors import counted, points
 from kace.ladder.tiers import ExitPath
 
 # Controls, lone surrogates, and marks that hide or reorder what is on the page. Newline
@@ -28,7 +23,6 @@ _UNSEEN = re.compile(
 )
 
 NARROW = 500.0  # below this width, names stand above their marks
-MARGIN = 10.0  # around the picture in a file
 PANEL_GAP = 26.0
 PANEL = 300.0  # least width of a panel of exits
 LEGEND = 130.0  # width of an entry of its legend
@@ -37,8 +31,11 @@ NAME_LINE = 14.5  # distance between the names beside a plane
 PLANE_TOP = 14.0
 PLANE_FOOT = 46.0
 PLANE_LEFT = 44.0
-NARROW_LETTERS = frozenset(" .,:;|!'`()[]{}/\\fijlrtI-")
-WIDE_LETTERS = frozenset("mwMW@%—…")
+WIDTHS = {
+    **dict.fromkeys(" .,:;|!'`()[]{}/\\fijlrtI-", 0.37),
+    **dict.fromkeys("mwMW@%—…", 0.95),
+}
+"""Of letters, as shares of their height."""
 
 
 class Paint(StrEnum):
@@ -74,16 +71,16 @@ EXIT_NAMES: Mapping[ExitPath, str] = {
     ExitPath.FALLBACK_PLURALITY: "fallback plurality",
     ExitPath.FALLBACK_LAST_HS: "last HS answer",
 }
-EXIT_PAINTS = ("one", "two", "three", "four", "five")
 
 
 class Picture(NamedTuple):
-    """A finished drawing; `marks` is SVG in the colours of a page."""
+    """A drawing: its size, the macro of `charts.svg` that draws it, and with what."""
 
     title: str
     width: float
     height: float
-    marks: Markup
+    macro: str
+    values: Mapping[str, object]
 
 
 class ForestRow(NamedTuple):
@@ -120,14 +117,8 @@ def breadth(words: str, size: float = 12.0, bold: bool = False) -> float:
     """Estimate the width of words in any common font, rather too large."""
     total = 0.0
     for letter in words:
-        if letter in NARROW_LETTERS:
-            total += 0.37
-        elif letter in WIDE_LETTERS:
-            total += 0.95
-        elif ord(letter) > 0x2E80:
-            total += 1.0
-        else:
-            total += 0.74 if letter.isupper() else 0.62
+        usual = 0.74 if letter.isupper() else 0.62
+        total += WIDTHS.get(letter, usual if ord(letter) <= 0x2E80 else 1.0)
     return size * total * (1.1 if bold else 1.0)
 
 
@@ -141,48 +132,11 @@ def fitted(
 ) -> str:
     """Return words on one line, cut to the room there is."""
     line = " ".join(strip_unseen(words).split())
-    if breadth(line, size, bold) <= room:
-        return line
-    while line and breadth(f"{line}…", size, bold) > room:
+    cut = line
+    while cut and breadth(cut, size, bold) > room:
         line = line[:-1]
-    return f"{line.rstrip()}…"
-
-
-@cache
-def _macros() -> Any:
-    """Return the drawing macros. Every word they write is escaped."""
-    made = Environment(
-        loader=PackageLoader("kace.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["px"] = lambda value: f"{round(value, 2):g}"
-    made.filters |= {"seen": strip_unseen, "points": points}
-    made.globals |= {
-        "breadth": breadth,
-        "counted": counted,
-        "exit_names": EXIT_NAMES,
-        "exit_paints": EXIT_PAINTS,
-        "fitted": fitted,
-    }
-    return made.get_template("charts.svg").module
-
-
-def inline(picture: Picture, class_: str) -> Markup:
-    """Return the picture for a page, in the page's colours and letters."""
-    drawn: Markup = _macros().on_a_page(picture, class_)
-    return drawn
-
-
-def svg(picture: Picture) -> str:
-    """Return the picture as a file, in literal colours that any program reads."""
-    file = str(_macros().in_a_file(picture, MARGIN))
-    literal = re.sub(
-        r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file
-    )
-    return literal.strip() + "\n"
+        cut = f"{line.rstrip()}…" if line else ""
+    return cut
 
 
 class Scale(NamedTuple):
@@ -297,19 +251,18 @@ def forest(
             top += HEADING
         placed.append((row, heading, top))
         top += step
-    marks = _macros().forest(
-        placed,
-        scale,
-        unit,
-        change=change,
-        narrow=narrow,
-        width=width,
-        bottom=top,
-        left=left,
-        right=right,
-        words=points if change else "{:.1%}".format,
-    )
-    return Picture(title, width, top + 40, marks)
+    values = {
+        "rows": placed,
+        "scale": scale,
+        "unit": unit,
+        "change": change,
+        "narrow": narrow,
+        "width": width,
+        "bottom": top,
+        "left": left,
+        "right": right,
+    }
+    return Picture(title, width, top + 40, "forest", values)
 
 
 def _ends(rows: Sequence[ForestRow | Spot]) -> tuple[float, float]:
@@ -334,8 +287,13 @@ def exit_bars(
         y = top + line * (height + 0.7 * PANEL_GAP)
         placed.append((column * (wide + PANEL_GAP), y, name, rows))
     bottom = placed[-1][1] + height + 4
-    marks = _macros().exits(placed, wide, in_a_line, LEGEND)
-    return Picture(title, width, bottom, marks)
+    values = {
+        "panels": placed,
+        "wide": wide,
+        "in_a_line": in_a_line,
+        "step": LEGEND,
+    }
+    return Picture(title, width, bottom, "exits", values)
 
 
 def front(spots: Sequence[Spot]) -> list[Spot]:
@@ -367,17 +325,17 @@ def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
         height_of_name = min(max(own, free), last)
         named.append((spot, height_of_name))
         free = height_of_name + NAME_LINE
-    marks = _macros().plane(
-        sorted(spots, key=best.__contains__),
-        best,
-        named,
-        across=across,
-        up=up,
-        left=PLANE_LEFT,
-        top=PLANE_TOP,
-        right=right,
-        bottom=bottom,
-        names=right + PANEL_GAP,
-        width=width,
-    )
-    return Picture(title, width, height, marks)
+    values = {
+        "spots": sorted(spots, key=best.__contains__),
+        "best": best,
+        "named": named,
+        "across": across,
+        "up": up,
+        "left": PLANE_LEFT,
+        "top": PLANE_TOP,
+        "right": right,
+        "bottom": bottom,
+        "names": right + PANEL_GAP,
+        "width": width,
+    }
+    return Picture(title, width, height, "plane", values)

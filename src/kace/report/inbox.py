@@ -6,10 +6,9 @@ link is followed. A reply is written whole or not at all, and never over another
 
 from __future__ import annotations
 
-import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from typing import NamedTuple
 from kace.errors import DataError, KaceError
 from kace.files import read_plain, write_atomic
 from kace.ladder.prompt import TAGS
-from kace.report.render import HOME, Crumb, NotHere, Page, PageRequest, slice_of
+from kace.report.render import NotHere, Page, PageRequest, slice_of
 
 REQUEST = ".request.md"
 REPLY = ".reply.md"
@@ -59,36 +58,48 @@ class Inbox:
 
     def entries(self) -> list[RequestFile]:
         """List the requests: waiting ones first, then the newest replies."""
-        waiting: list[RequestFile] = []
-        answered: list[RequestFile] = []
+        found = []
         for path in self.folder.glob(f"*{REQUEST}"):
             if _is_plain(path):
-                entry = self._entry(path.name.removesuffix(REQUEST))
-                (answered if entry.answered else waiting).append(entry)
-        waiting.sort(key=lambda entry: (entry.asked, entry.name))
-        answered.sort(key=lambda entry: -(entry.answered or 0))
-        return waiting + answered
+                found.append(self.entry(path.name.removesuffix(REQUEST)))
+        found.sort(key=lambda entry: (entry.asked, entry.name))
+        found.sort(key=lambda entry: -(entry.answered or float("inf")))
+        return found
 
-    def read(self, name: str) -> tuple[RequestFile, str]:
-        """Return a request and its text; `NotHere` if there is none of that name."""
+    def waiting(self) -> list[RequestFile]:
+        """List the requests without a reply, oldest first."""
+        return [entry for entry in self.entries() if not entry.answered]
+
+    def entry(self, name: str) -> RequestFile:
+        """Return a request; `NotHere` if there is none of that name."""
         path = self.folder / f"{name}{REQUEST}"
         if not NAME.fullmatch(name) or not _is_plain(path):
             where = self.folder.name
             raise NotHere(f"there is no request '{name[:80]}' in {where}")
-        text = read_plain(path, MAX_REQUEST).decode("utf-8", "replace")
-        return self._entry(name), text
+        reply = self.folder / f"{name}{REPLY}"
+        answered = None
+        if _is_plain(reply) and self.reply(name):
+            answered = reply.stat().st_mtime
+        return RequestFile(name, path.stat().st_mtime, answered)
+
+    def read(self, name: str) -> str:
+        """Return the text of a request; `NotHere` if there is none of that name."""
+        self.entry(name)
+        path = self.folder / f"{name}{REQUEST}"
+        return read_plain(path, MAX_REQUEST).decode("utf-8", "replace")
 
     def reply(self, name: str) -> str:
         """Return the reply to a request; empty if there is none."""
-        path = self.folder / f"{name}{REPLY}"
-        if not os.path.lexists(path):
+        try:
+            data = read_plain(self.folder / f"{name}{REPLY}", MAX_REQUEST)
+        except FileNotFoundError:
             return ""
-        text = read_plain(path, MAX_REQUEST).decode("utf-8-sig", "replace")
+        text = data.decode("utf-8-sig", "replace")
         return text if text.strip() else ""
 
     def write(self, name: str, text: str) -> None:
         """Write a reply durably, never over another one."""
-        self.read(name)
+        self.entry(name)
         if not 0 < len(text.strip().encode()) <= MAX_REPLY:
             what = f"the reply is empty or larger than {MAX_REPLY:,} bytes"
             raise DataError(what, fix="write one of another size")
@@ -97,14 +108,6 @@ class Inbox:
                 what = f"{name}{REPLY} holds another reply by now"
                 raise DataError(what, fix="remove that file to write your own")
             write_atomic(self.folder / f"{name}{REPLY}", text)
-
-    def _entry(self, name: str) -> RequestFile:
-        asked = os.lstat(self.folder / f"{name}{REQUEST}").st_mtime
-        path = self.folder / f"{name}{REPLY}"
-        answered = None
-        if _is_plain(path) and self.reply(name):
-            answered = path.stat().st_mtime
-        return RequestFile(name, asked, answered)
 
 
 def _is_plain(path: Path) -> bool:
@@ -124,7 +127,6 @@ class Turn(NamedTuple):
 class TeacherRequest(NamedTuple):
     """A request taken apart for reading. What it does not hold is empty."""
 
-    name: str
     opening: str  # what is before the messages; all of a text in another form
     turns: list[Turn]  # the messages but those of the system
     about_replies: str  # what replies are like, of every request
@@ -142,22 +144,23 @@ def parse_request(name: str, text: str) -> TeacherRequest:
     # can imitate them.
     mark = rf"^===== {re.escape(name[-8:])} (system|user|assistant|end) =====$"
     opening, *pieces = re.split(mark, text, flags=re.MULTILINE)
-    messages = [piece.strip("\n") for piece in pieces[1::2]]
     rules = ""
+    whole = []
     turns = []
-    for role, words in zip(pieces[::2], messages, strict=True):
+    for role, piece in zip(pieces[::2], pieces[1::2], strict=True):
+        words = piece.strip("\n")
+        whole.append(words)
         if role == "system":
             rules = words
         elif role != "end":
             turns.append(Turn(role, _parts(words)))
-    first = messages[1] if turns else ""
+    first = whole[1] if turns else ""
     about_replies, _, task = rules.partition("## This request")
     heading, _, task = task.partition("\n")
     title = heading.rpartition(":")[2].strip()[:80]
     found = [one or two for one, two in ABOUT.findall(first)]
     again = len(turns) > 1
     return TeacherRequest(
-        name,
         opening=opening.strip(),
         turns=turns,
         about_replies=about_replies.strip(),
@@ -165,7 +168,7 @@ def parse_request(name: str, text: str) -> TeacherRequest:
         title=title.capitalize() or "Request",
         about=", ".join(found[:2]),
         again=again,
-        whole="\n\n".join(messages).strip(),
+        whole="\n\n".join(whole).strip(),
         draft="" if again else _draft(task + rules, CARD_ID.findall(first)),
     )
 
@@ -201,63 +204,58 @@ def _parts(text: str) -> list[tuple[str, str]]:
 
 def inbox_page(request: PageRequest) -> Page:
     """Show every request of a folder, those that wait first."""
-    item = request.workspace.item("inbox", request.parts["inbox"])
-    inbox = Inbox(item.path)
+    name = request.parts["inbox"]
+    inbox = Inbox(request.workspace.item("inbox", name).path)
     entries = inbox.entries()
     part = slice_of(request, entries, PER_PAGE)
     requests = []
     for entry in part.rows:
-        _, text = inbox.read(entry.name)
-        requests.append((entry, parse_request(entry.name, text)))
+        asked = parse_request(entry.name, inbox.read(entry.name))
+        requests.append((entry, asked))
     values = {
-        "item": item.name,
-        "waiting": [entry for entry in entries if entry.answered is None],
+        "item": name,
+        "waiting": inbox.waiting(),
         "part": part,
         "requests": requests,
-        "to": partial(request.link, "inbox", item.name),
+        "to": partial(request.link, "inbox", name),
     }
-    return Page("inbox.html", item.name, values, refresh=REFRESH)
+    return Page("inbox.html", name, values, refresh=REFRESH)
 
 
-def request_page(
-    request: PageRequest, status: int = 200, sent: str = "", refusal: str = ""
-) -> Page:
+def request_page(request: PageRequest) -> Page:
     """Show one request with its reply, or the form for one.
 
-    `sent` is the text of a form that was not written, for the reason `refusal`.
+    A reply that was sent is written. If that fails, it stays in the form.
     """
-    item = request.workspace.item("inbox", request.parts["inbox"])
-    inbox = Inbox(item.path)
-    entry, text = inbox.read(request.parts["request"])
-    asked = parse_request(entry.name, text)
+    item, name = request.parts.values()
+    inbox = Inbox(request.workspace.item("inbox", item).path)
+    asked = parse_request(name, inbox.read(name))
+    status = 200
+    sent = ""
+    refusal = ""
+    if request.reply is not None:
+        sent = request.reply.replace("\r\n", "\n").replace("\r", "\n")
+        status = 303
+        try:
+            inbox.write(name, f"{sent.rstrip()}\n")
+        except (OSError, KaceError) as error:
+            status = 422
+            refusal = f"{error}."
     values = {
-        "item": item.name,
-        "entry": entry,
+        "item": item,
+        "entry": inbox.entry(name),
         "asked": asked,
-        "reply": inbox.reply(entry.name),
+        "reply": inbox.reply(name),
         "limit": MAX_REPLY,
         "sent": sent,
         "refusal": refusal,
     }
     again = ", second round" if asked.again else ""
     about = f": {asked.about}" if asked.about else ""
-    crumbs = (HOME, Crumb(item.name, ("inbox", item.name)))
     title = f"{asked.title}{again}{about}"
-    return Page("inbox_request.html", title, values, crumbs, status=status)
-
-
-def send_reply(request: PageRequest, form: Mapping[str, str]) -> Page | str:
-    """Write a reply: the address to go on to, or the page with what is wrong."""
-    item = request.workspace.item("inbox", request.parts["inbox"])
-    name = request.parts["request"]
-    text = form.get("text", "").replace("\r\n", "\n").replace("\r", "\n")
-    try:
-        Inbox(item.path).write(name, f"{text.rstrip()}\n")
-    except NotHere:
-        raise
-    except (OSError, KaceError) as error:  # the text stays on the page
-        return request_page(request, 422, text, f"{error}.")
-    return request.link("inbox", item.name, name)
+    return Page(
+        "inbox_request.html", title, values, ("inbox", item), status=status
+    )
 
 
 ROUTES = {

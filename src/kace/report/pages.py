@@ -6,13 +6,14 @@ values that a template writes.
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path, PurePath
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -33,9 +34,7 @@ from kace.report.evaluation import (
 )
 from kace.report.inbox import Inbox
 from kace.report.render import (
-    HOME,
     LEFT_OUT,
-    Crumb,
     Links,
     NotHere,
     Page,
@@ -51,7 +50,15 @@ from kace.report.workspace import KINDS, Item, Workspace
 from kace.runs.compare import p_text
 from kace.runs.metrics import Metrics
 from kace.runs.stats import wilson
-from kace.runs.table import VIEWS, SolveFilter
+from kace.runs.table import (
+    ALL,
+    MAX_WORDS,
+    NO_LADDER,
+    VIEWS,
+    SolveFilter,
+)
+
+log = logging.getLogger(__name__)
 
 SMALL_RUN = 32_000_000  # bytes up to which a run is read for the first page
 REFRESH = 5.0
@@ -60,7 +67,6 @@ IN_FILES = 300  # solves of a run that an export has pages for
 CARDS_IN_FILES = 5_000  # cards of a tree that an export has pages for
 RELATED = 6  # other runs that a page offers
 GROUPS = 12  # cards that broke problems
-MAX_WORDS = 200  # characters of a search
 FIRST_DOWN = ("calls", "tokens", "cards", "seconds")
 """Columns that are sorted largest first on the first click."""
 HEADS = {
@@ -85,6 +91,7 @@ CAPS = (
     f" {CARDS_IN_FILES:,} cards of a tree, and nothing that depends on a search or a"
     " filter. To see everything, open the original with: kace view"
 )
+CHANGES = ("gained", "lost")
 MARK = "kace-view.txt"  # lies in a folder that an export wrote
 View = Callable[[PageRequest], Page]
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
@@ -93,15 +100,45 @@ FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 # Paths
 
 
-def page_at(
+class Document(NamedTuple):
+    """A page as it is sent or written."""
+
+    text: str
+    status: int
+
+
+def html_at(
     workspace: Workspace,
     path: str,
     query: Mapping[str, str] | None = None,
+    *,
     link: Links | None = None,
-) -> Page:
-    """Return the page at a path; `NotHere` if there is none."""
-    view, parts = find_view(path)
-    return view(PageRequest(workspace, link or Links(), parts, query or {}))
+    reply: str | None = None,
+) -> Document:
+    """Return the page at a path, or one that says why there is none.
+
+    With `reply`, the text of a form is written first.
+    """
+    link = link or Links()
+    bar: list[tuple[str, str, str]] = []
+    try:
+        bar = nav(workspace, path, link)
+        view, parts = find_view(path)
+        if reply is None or view is inbox.request_page:
+            page = view(PageRequest(workspace, link, parts, query or {}, reply))
+        else:
+            page = error_page(405, "Nothing can be sent here")
+        return Document(document(page, link, bar), page.status)
+    except NotHere as error:
+        page = error_page(404, "Not here", error.message, error.fix)
+    except KaceError as error:
+        words = (redact(error.message), redact(error.fix))
+        page = error_page(500, "This cannot be shown", *words)
+    except Exception:
+        log.error("%s", redact(traceback.format_exc()))
+        what = "The page could not be made. The terminal says more."
+        page = error_page(500, "Something went wrong here", what)
+    return Document(document(page, link, bar), page.status)
 
 
 def find_view(path: str) -> tuple[View, dict[str, str]]:
@@ -122,10 +159,9 @@ def find_view(path: str) -> tuple[View, dict[str, str]]:
 
 
 def nav(
-    workspace: Workspace, path: str, link: Links | None = None
+    workspace: Workspace, path: str, link: Links
 ) -> list[tuple[str, str, str]]:
     """Return the links of the bar, and which of them is current."""
-    link = link or Links()
     found = [("Home", link(), "page" if path == "/" else "")]
     for kind, title in KINDS.items():
         if workspace.items(kind):
@@ -138,11 +174,11 @@ def nav(
 
 
 class Summary(NamedTuple):
-    """An item in a line: what it is of, what it holds, when it last changed."""
+    """An item in a line: what it holds, when it last changed, what it is of."""
 
     item: Item
-    holds: str = ""
     changed: float | None = None
+    holds: str = "cannot be read"
     badge: tuple[str, str] | None = None
     about: str = ""
     metrics: Metrics | None = None
@@ -153,97 +189,92 @@ def home_page(request: PageRequest) -> Page:
     summaries: dict[str, list[Summary]] = {}
     for kind in KINDS:
         for item in request.workspace.items(kind):
-            if kind != "run" or item.path.parent.name != "learn":
-                found = Summary(item, "cannot be read")
-                with suppress(OSError, ValueError, KaceError):
-                    found = summarize(request.workspace, item)
-                summaries.setdefault(kind, []).append(found)
+            if item.is_step:
+                continue
+            found = Summary(item)
+            with suppress(OSError, ValueError, KaceError):
+                found = summarize(request.workspace, item)
+            summaries.setdefault(kind, []).append(found)
     values = {"heads": KINDS, "about": ABOUT, "summaries": summaries}
-    return Page("home.html", "What is open", values, (), REFRESH)
+    return Page("home.html", "What is open", values, refresh=REFRESH)
 
 
 def summarize(workspace: Workspace, item: Item) -> Summary:
-    """Return what is known of an item. A run too large to read at once is not read."""
-    changed = item.path.stat().st_mtime
+    """Return what is known of an item. A very large run is not read."""
+    found = Summary(item, item.path.stat().st_mtime, "")
     if item.kind == "tree":
         tree = workspace.tree(item.name)
-        size = counted(len(tree.tree), "card")
-        frozen = ("frozen", "info") if tree.frozen else None
-        return Summary(item, size, changed, frozen)
+        badge = ("frozen", "info") if tree.frozen else None
+        return found._replace(
+            holds=counted(len(tree.tree), "card"), badge=badge
+        )
     if item.kind == "inbox":
-        waiting = [
-            one for one in Inbox(item.path).entries() if not one.answered
-        ]
-        holds = f"{counted(len(waiting), 'request')} waiting"
+        waiting = len(Inbox(item.path).waiting())
         badge = ("waiting", "warn") if waiting else None
-        return Summary(item, holds, changed, badge)
+        holds = f"{counted(waiting, 'request')} waiting"
+        return found._replace(holds=holds, badge=badge)
+    if item.kind == "learner":
+        return found
     trace = item.path / "traces.jsonl"
-    if item.kind == "learner" or not trace.exists():
-        return Summary(item, changed=changed)
-    manifest = workspace.manifest(item.name)
-    model = manifest.model
-    if model.startswith("replay/"):  # a path of this machine says little
-        model = f"replay of {PurePath(model).name}"
-    about = f"{manifest.system[:80]} · {model[:80]}"
-    if trace.stat().st_size > SMALL_RUN:
-        return Summary(item, "open it to count", changed, about=about)
+    if trace.exists() and trace.stat().st_size > SMALL_RUN:
+        return found._replace(holds="open it to count")
     table = workspace.table(item.name)
-    solves = f"{len(table):,} solves"
+    holds = counted(len(table), "solve")
     badge = None
     if table.missing:
-        solves = f"{len(table):,} of {len(table) + table.missing:,} solves"
+        holds = f"{len(table):,} of {len(table) + table.missing:,} solves"
         badge = ("unfinished", "warn")
-    metrics = table.metrics() if len(table) else None
-    return Summary(item, solves, changed, badge, about, metrics)
+    manifest = table.manifest
+    return found._replace(
+        holds=holds,
+        badge=badge,
+        about=f"{manifest.system[:80]} · {manifest.model[:80]}",
+        metrics=table.metrics() if len(table) else None,
+    )
 
 
 # A run
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What of a run is listed, as an address says it."""
+class Choice(NamedTuple):
+    """Which solves of a run an address selects, and in which order."""
 
     where: SolveFilter
-    sort: str
     base: str  # the run that it is compared with
-    against: str  # the same, where the address names it
+    query: Mapping[str, str]  # of the address
 
     @property
     def filtered(self) -> bool:
         """Whether some solves are left out."""
-        return self.where != SolveFilter()
-
-    def query(self, **changes: str) -> dict[str, str]:
-        """Return the query of an address with some of it changed."""
-        where = self.where
-        found = {
-            "q": where.text,
-            "right": where.right,
-            "exit": where.exit,
-            "cards": where.cards,
-            "change": where.change,
-            "against": self.against,
-            "sort": self.sort,
-        }
-        return {**found, **changes}
+        return self.where != ALL
 
 
 def choice_of(request: PageRequest, run: str) -> Choice:
     """Return what an address selects; values that mean nothing are left out."""
     workspace = request.workspace
-    related = workspace.related(run)
-    against = request.choice("against", related)
+    against = request.choice("against", workspace.related(run))
     base = against or workspace.base_of(run)
-    sorts = [*HEADS, *(f"-{name}" for name in HEADS)]
     where = SolveFilter(
         right=request.choice("right", ("yes", "no", "failed")),
-        exit=request.choice("exit", (*ExitPath, "none")),
+        exit=request.choice("exit", (*ExitPath, NO_LADDER)),
         cards=request.choice("cards", ("shown", "abstained")),
-        change=request.choice("change", ("gained", "lost")) if base else "",
+        change=request.choice("change", CHANGES) if base else "",
         text=request.query.get("q", "")[:MAX_WORDS],
     )
-    return Choice(where, request.choice("sort", sorts), base, against)
+    sort = request.choice("sort", [*HEADS, *(f"-{name}" for name in HEADS)])
+    query = {**query_of(where), "against": against, "sort": sort}
+    return Choice(where, base, query)
+
+
+def query_of(where: SolveFilter) -> dict[str, str]:
+    """Return the query of an address that selects the solves of a filter."""
+    return {
+        "q": where.text,
+        "right": where.right,
+        "exit": where.exit,
+        "cards": where.cards,
+        "change": where.change,
+    }
 
 
 def run_page(request: PageRequest) -> Page:
@@ -260,9 +291,6 @@ def run_page(request: PageRequest) -> Page:
         found = table.shares(column)
         if len(found) > 1:
             shares[column] = found
-    views = []
-    for words, count in table.views(base).items():
-        views.append((words, count, replace(choice, where=VIEWS[words])))
     broken = []
     if base is not None:
         broken = [use for use in table.cards(base=base) if use.broken]
@@ -272,10 +300,15 @@ def run_page(request: PageRequest) -> Page:
         del heads["seed"]
 
     def address(**changes: str) -> str:
-        query = choice.query(**changes)
+        query = {**choice.query, **changes}
         return request.link("run", name, **query) + "#solves"
 
-    rows = table.solves(choice.where, sort=choice.sort, base=base)
+    views = []
+    for words, count in table.views(base).items():
+        where = VIEWS[words]
+        current = where == choice.where
+        views.append((words, count, address(**query_of(where)), current))
+    rows = table.solves(choice.where, sort=choice.query["sort"], base=base)
     values = {
         "table": table,
         "manifest": table.manifest,
@@ -294,10 +327,9 @@ def run_page(request: PageRequest) -> Page:
         "to": address,
     }
     refresh = REFRESH if table.running else None
-    return Page("run.html", name, values, (HOME,), refresh)
+    return Page("run.html", name, values, refresh=refresh)
 
 
-@cache
 def known_prices() -> Mapping[str, Price]:
     """Return the user's prices by model, as the configuration has them."""
     with suppress(KaceError):  # pages are shown whatever the configuration says
@@ -310,28 +342,28 @@ def compare_page(request: PageRequest) -> Page:
     ours, theirs = request.parts.values()
     if ours == theirs:
         raise NotHere("a run is not compared with itself")
-    workspace = request.workspace
-    names = (theirs, ours)
-    tables = [workspace.table(name).named(name) for name in names]
-    found = evaluation_of(tables, base=theirs, prices=known_prices())
+    table = request.workspace.table(ours).named(ours)
+    base = request.workspace.table(theirs).named(theirs)
+    found = evaluation_of([base, table], base=theirs, prices=known_prices())
     changed: dict[str, Sequence[object]] = {}
-    for change in ("gained", "lost"):
-        changed[change] = tables[1].solves(
-            SolveFilter(change=change), sort="problem", base=tables[0]
+    for change in CHANGES:
+        changed[change] = table.solves(
+            SolveFilter(change=change), sort="problem", base=base
         )
     values = {
         "ours": ours,
         "theirs": theirs,
         "found": found,
         "lead": lead(found),
-        "table": tables[1],
+        "table": table,
         "changed": changed,
         "plots": plots_of(found),
         "exits": EXIT_NAMES,
         "p_text": p_text,
     }
-    crumbs = (HOME, Crumb(ours, ("run", ours)))
-    return Page("compare.html", f"{ours} against {theirs}", values, crumbs)
+    return Page(
+        "compare.html", f"{ours} against {theirs}", values, ("run", ours)
+    )
 
 
 # A solve
@@ -342,7 +374,6 @@ class AnswerGroup(NamedTuple):
 
     answer: str | None
     attempts: Mapping[int, Attempt]  # by position in the solve
-    support: int  # attempts with this answer up to this tier
     mark: str
 
     @property
@@ -362,13 +393,6 @@ class Rung(NamedTuple):
     recall: RetrievedContext | None
 
 
-class Climb(NamedTuple):
-    """A solve from the first tier to its answer."""
-
-    rungs: list[Rung]
-    fallback: list[AnswerGroup]  # the vote over all attempts, if no gate opened
-
-
 def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
     """Return the result of an attempt or a solve, as a class of the style sheet."""
     if outcome is Outcome.CANCELLED:
@@ -380,84 +404,94 @@ def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
     return "right" if correct else "wrong"
 
 
-def climb_of(record: Solution) -> Climb:
-    """Return the climb of a recorded solve."""
+def climb_of(record: Solution) -> list[Rung]:
+    """Return the tiers that a recorded solve reached."""
     recalls = {recall.tier: recall for recall in record.recalls}
     tiers = {tier.name: tier for tier in LOCKED}
-    sizes = Counter(attempt.tier for attempt in record.attempts)
     rungs = []
     start = 0
+    sizes = Counter(attempt.tier for attempt in record.attempts)
     for name, count in sizes.items():
         tier = tiers.get(name)
-        groups = _groups(record, start, start + count)
-        needed = tier.gate.votes if tier else None
-        left = tier is not None and record.exit is tier.exit
-        read = recalls.get(name)
-        rungs.append(Rung(name.value, count, groups, needed, left, read))
+        rung = Rung(
+            name.value,
+            count,
+            vote_of(record, start, start + count),
+            needed=tier.gate.votes if tier else None,
+            left=tier is not None and record.exit is tier.exit,
+            recall=recalls.get(name),
+        )
+        rungs.append(rung)
         start += count
-    fallback = _groups(record, 0, start) if record.exit in FALLBACKS else []
-    return Climb(rungs, fallback)
+    return rungs
 
 
-def _groups(record: Solution, start: int, end: int) -> list[AnswerGroup]:
-    """Return the vote of the attempts from `start` to `end`."""
-    groups = []
+def vote_of(record: Solution, start: int, end: int) -> list[AnswerGroup]:
+    """Return the vote of the attempts from `start` to `end`.
+
+    Ties go to the answer given most often so far, then to the first.
+    """
+    found = []
     rest = dict(enumerate(record.attempts[start:end], start))
     for each in record.classes:
         here = {at: rest.pop(at) for at in each.positions if at in rest}
-        for first in list(here.values())[:1]:
+        if here:
+            first = next(iter(here.values()))
             mark = mark_of(first.correct, first.outcome)
-            support = sum(at < end for at in each.positions)
-            groups.append(AnswerGroup(each.answer, here, support, mark))
-    groups.sort(key=lambda one: (-one.votes, -one.support, min(one.attempts)))
+            group = AnswerGroup(each.answer, here, mark)
+            so_far = sum(at < end for at in each.positions)
+            found.append((-group.votes, -so_far, min(here), group))
+    groups = [group for *_, group in sorted(found)]
     if rest:
-        groups.append(AnswerGroup(None, rest, 0, "nothing"))
+        groups.append(AnswerGroup(None, rest, "nothing"))
     return groups
 
 
 def solve_page(request: PageRequest) -> Page:
     """Show one solve: the problem, the climb, and what each attempt wrote."""
     name, problem, seed = request.parts.values()
-    table = request.workspace.table(name)
+    workspace = request.workspace
+    table = workspace.table(name)
     record = None
-    if seed.removeprefix("-").isdecimal() and len(seed) < 18:
+    if re.fullmatch("-?[0-9]{1,17}", seed):
         record = table.solution(problem, int(seed))
     if record is None:
         what = f"no solve of problem '{problem[:40]}' with seed {seed[:20]} in {name}"
         raise NotHere(what)
     choice = choice_of(request, name)
-    base = request.workspace.table(choice.base) if choice.base else None
-    rows = table.solves(choice.where, sort=choice.sort, base=base)
+    base = workspace.table(choice.base) if choice.base else None
+    rows = table.solves(choice.where, sort=choice.query["sort"], base=base)
     number = 0  # in the list, from 1; 0 for a solve that is not in it
     for place, row in enumerate(rows, 1):
         if (row.problem, row.seed) == (problem, record.seed):
             number = place
-    mark = mark_of(record.correct)
-    if record.answer is None and record.correct is None:
-        mark = "nothing"
-    related = request.workspace.related(name)[:RELATED]
     elsewhere = []
-    for run in (name, *related):
+    for run in (name, *workspace.related(name)[:RELATED]):
         with suppress(KaceError):
-            other = request.workspace.table(run)
-            for row in other:
+            for row in workspace.table(run):
                 if row.problem == problem:
                     elsewhere.append((run, row))
     senders: dict[Messages, int] = {}  # the first attempt with each prompt
     for position, attempt in enumerate(record.made):
         senders.setdefault(attempt.messages, position)
+    mark = mark_of(record.correct)
+    if record.answer is None and record.correct is None:
+        mark = "nothing"
+    fallback = []
+    if record.exit in FALLBACKS:
+        fallback = vote_of(record, 0, len(record.attempts))
     values = {
         "run": name,
         "record": record,
         "mark": mark,
         "mark_of": mark_of,
         "climb": climb_of(record),
-        "let_out": [tier.name for tier in LOCKED if tier.exit is record.exit],
+        "fallback": fallback,
         "text": table.problem_text(problem),
         "senders": senders,
         "whys": [redact(attempt.detail) for attempt in record.made],
         "keeps_texts": table.calls_folder is not None,
-        "tree": request.workspace.tree_of(name),
+        "tree": workspace.tree_of(name),
         "plurality": FALLBACK_GATE.votes,
         "choice": choice,
         "number": number,
@@ -468,8 +502,7 @@ def solve_page(request: PageRequest) -> Page:
         "elsewhere": elsewhere,
     }
     title = f"{record.name}, seed {seed}"
-    crumbs = (HOME, Crumb(name, ("run", name)))
-    return Page("solve.html", title, values, crumbs)
+    return Page("solve.html", title, values, ("run", name))
 
 
 ROUTES: dict[str, View] = {
@@ -490,7 +523,7 @@ def export(workspace: Workspace, folder: Path) -> list[str]:
 
     Raises `UsageError` for a folder that holds anything but an earlier export.
     """
-    old = {path.name for path in folder.glob("*")} if folder.is_dir() else ()
+    old = {path.name for path in folder.glob("*")}
     if old and MARK not in old:
         raise UsageError(
             f"{folder} is not empty, and no export of ours",
@@ -507,13 +540,8 @@ def export(workspace: Workspace, folder: Path) -> list[str]:
     for name, content in assets().items():
         _write(folder, f"assets/{name}", content)
     for path in paths:
-        try:
-            page = page_at(workspace, path, link=link)
-        except KaceError as error:
-            words = (redact(error.message), redact(error.fix))
-            page = error_page(500, "This cannot be shown", *words)
-        html = document(page, link, nav(workspace, path, link))
-        _write(folder, file_name(path), html)
+        made = html_at(workspace, path, link=link)
+        _write(folder, file_name(path), made.text)
     about = error_page(200, "Left out", CAPS)
     _write(folder, LEFT_OUT, document(about, link))
     return paths

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -25,14 +25,21 @@ from markupsafe import Markup
 from kace.cards.card import lift_of
 from kace.errors import KaceError, counted, plural, points
 from kace.ladder.retrieve import estimate
-from kace.report.charts import Picture, inline, lift_scale, strip_unseen
+from kace.report.charts import (
+    COLOURS,
+    EXIT_NAMES,
+    Picture,
+    breadth,
+    fitted,
+    lift_scale,
+    strip_unseen,
+)
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
 
     from kace.report.workspace import Workspace
 
-WIDE = 880.0  # width of a chart on a screen
 PHONE = 350.0  # width of a chart on a phone
 MAX_FILE_NAME = 80
 LEFT_OUT = "left-out.html"
@@ -105,26 +112,18 @@ class PageRequest:
     link: Links = Links()
     parts: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
+    reply: str | None = None
+    """The text of a form that was sent."""
 
     @property
     def static(self) -> bool:
         """Whether the page becomes a file."""
         return self.link.exported is not None
 
-    def choice(self, name: str, known: Sequence[str], default: str = "") -> str:
-        """Return a value of the query, or the default if it is not a known one."""
+    def choice(self, name: str, known: Collection[str]) -> str:
+        """Return a value of the query; empty if it is not a known one."""
         value = self.query.get(name, "")
-        return value if value in known else default
-
-
-class Crumb(NamedTuple):
-    """A step of the way to a page."""
-
-    name: str
-    parts: tuple[str, ...] = ()
-
-
-HOME = Crumb("Home")
+        return value if value in known else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,8 @@ class Page:
     template: str
     title: str
     values: Mapping[str, object] = field(default_factory=dict)
-    crumbs: tuple[Crumb, ...] = (HOME,)
+    above: tuple[str, ...] = ()
+    """The item whose page leads to this one, as parts of its path; home leads to all."""
     refresh: float | None = None
     """Seconds after which a served page is fetched again."""
     status: int = 200
@@ -156,29 +156,24 @@ def slice_of(
     size: int,
     in_file: int = 100_000,
 ) -> Slice:
-    """Return the page of a list that was asked for.
-
-    A file holds the first `in_file` rows on one page.
-    """
-    if request.static:
-        size = max(in_file, 1)
+    """Return the page of a list that was asked for; a file holds one page."""
     total = len(rows)
+    if request.static:
+        return Slice(rows[:in_file], 1, 1, 0, total)
     pages = max(1, -(-total // size))
     asked = request.query.get("page", "")
     number = 1
     if re.fullmatch("[1-9][0-9]{0,5}", asked):
         number = min(pages, int(asked))
     start = (number - 1) * size
-    found = rows[start : start + size]
-    return Slice(found, number, 1 if request.static else pages, start, total)
+    return Slice(rows[start : start + size], number, pages, start, total)
 
 
 def error_page(status: int, title: str, *sentences: str) -> Page:
     """Return a page that says what is wrong, and leads on."""
     lines = []
     for words in filter(None, sentences):
-        end = "" if words[-1] in ".!?" else "."
-        lines.append(words[0].upper() + words[1:] + end)
+        lines.append(f"{words[0].upper()}{words[1:].rstrip('.')}.")
     values = {"status": status, "sentences": lines}
     return Page("error.html", title, values, status=status)
 
@@ -222,25 +217,24 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    for filter_ in (
+        *(ago, band, breakable, breadth, counted, fitted, lift_scale),
+        *(maths, percent, plural, points, prose, utc),
+    ):
+        made.filters[filter_.__name__] = filter_
     made.filters |= {
-        "ago": ago,
-        "band": band,
-        "breakable": breakable,
-        "chart": chart,
-        "counted": counted,
         "inline": prose_line,
         "lift": lift_of,
-        "lift_scale": lift_scale,
-        "maths": maths,
         "n": "{:,}".format,
-        "percent": percent,
-        "plural": plural,
-        "points": points,
-        "prose": prose,
+        "seen": strip_unseen,
+        "px": lambda value: f"{round(value, 2):g}",
         "tokens": estimate,
-        "utc": utc,
     }
-    made.globals["file_policy"] = FILE_POLICY
+    made.globals |= {
+        "exit_names": EXIT_NAMES,
+        "file_policy": FILE_POLICY,
+        "phone": PHONE,
+    }
     return made
 
 
@@ -252,10 +246,14 @@ def _visible(value: object) -> object:
     return value
 
 
-def chart(draw: Callable[[float], Picture], width: float = WIDE) -> Markup:
-    """Return a chart drawn for a screen and for a phone; the style shows one of them."""
-    wide = inline(draw(width), "plot wide")
-    return wide + inline(draw(PHONE), "plot narrow")
+def svg(picture: Picture) -> str:
+    """Return a chart as a file, in literal colours that any program reads."""
+    charts: Any = environment().get_template("charts.svg").module
+    file = str(charts.in_a_file(picture)).strip()
+    literal = re.sub(
+        r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file
+    )
+    return f"{literal}\n"
 
 
 def band(lift: float | None) -> str:
@@ -305,10 +303,7 @@ def assets() -> Mapping[str, bytes]:
 @cache
 def assets_mark() -> str:
     """Return a mark that changes whenever a shared file does."""
-    digest = hashlib.sha256()
-    for name, content in assets().items():
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:12]
+    return hashlib.sha256(b"\0".join(assets().values())).hexdigest()[:12]
 
 
 # Markdown and TeX

@@ -26,28 +26,20 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     HTMLResponse,
     PlainTextResponse,
-    RedirectResponse,
     Response,
 )
 from starlette.routing import Route
 from uvicorn import Config, Server
 
-from kace.errors import KaceError, UsageError, keep_secret, redact
-from kace.report import inbox, pages
-from kace.report.render import (
-    Links,
-    NotHere,
-    Page,
-    PageRequest,
-    assets,
-    assets_mark,
-    document,
-    error_page,
-)
+from kace.errors import UsageError, keep_secret, redact
+from kace.report import pages
+from kace.report.render import assets, assets_mark
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -72,16 +64,13 @@ SECURITY_HEADERS = {
 }
 """On every response, whatever the application sets."""
 Ready = Callable[[str], None]
-THIS_MACHINE = re.compile(r"localhost|127(\.\d{1,3}){3}|\[?::1\]?")
-PORT = re.compile(r":\d{1,5}$")
-SAFE = ("GET", "HEAD")
-METHODS = ("GET", "HEAD", "POST")
+THIS_MACHINE = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[?::1\]?)(:\d{1,5})?")
 BODY_SECONDS = 30.0  # within which a whole body has to arrive
 MAX_FORM = 12_000_000  # bytes of a form, where a letter beyond ASCII takes up to twelve
 LAST = 2.0  # seconds from the end of the grace until requests are cancelled
 TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css",
+    ".js": "text/javascript",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
@@ -101,12 +90,17 @@ UVICORN: dict[str, Any] = {
 # The guard
 
 
-class Denial(NamedTuple):
-    """Why a request goes no further."""
+def _denied(
+    status: int, reason: str, headers: Mapping[str, str] | None = None
+) -> HTTPException:
+    """Return a denial; the rest of the request is not read."""
+    return HTTPException(
+        status, reason, {"connection": "close", **(headers or {})}
+    )
 
-    status: int
-    message: str
-    headers: Mapping[str, str] = {}
+
+def _plain(denial: HTTPException) -> Response:
+    return PlainTextResponse(f"{denial.detail}\n", denial.status_code)
 
 
 @dataclass
@@ -114,14 +108,12 @@ class Guard:
     """Passes on what its rules allow. Pure ASGI."""
 
     app: ASGIApp
-    token: str | None = None
-    """The key that a request has to bring as a bearer token; `None` needs none."""
+    key: str | None = None
+    """What a request has to bring as a bearer token; `None` needs none."""
     max_body: int = 1_000_000
     open_paths: Collection[str] = ()
     """Paths that are answered without the key."""
-    render: Callable[[Denial], Response] = lambda denial: PlainTextResponse(
-        f"{denial.message}\n"
-    )
+    render: Callable[[HTTPException], Response] = _plain
     """Make the response of a denial."""
     on_answer: Callable[[str], None] | None = None
     """Called with a line on each request: what it was, its status and seconds."""
@@ -130,115 +122,79 @@ class Guard:
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer one request."""
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
         if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+            await self.app(scope, receive, send)
             return
         request = Request(scope)
         began = time.monotonic()
-        started = False
-        body: list[Message] = []
 
         async def send_secured(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
-                message["headers"] = _secured(message.get("headers", ()))
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("cache-control", "no-store")
+                headers.update(SECURITY_HEADERS)
                 if self.on_answer:
-                    path = scope.get("raw_path", b"")[:80].decode("latin-1")
-                    took = time.monotonic() - began
-                    status = message["status"]
-                    self.on_answer(
-                        f"{request.method} {path} {status} {took:.1f} s"
-                    )
+                    path = scope["raw_path"][:80].decode("latin-1")
+                    done = f"{request.method} {path} {message['status']}"
+                    self.on_answer(f"{done} {time.monotonic() - began:.1f} s")
             await send(message)
 
-        async def receive_again() -> Message:
-            return body.pop() if body else await receive()
-
         denial = self._denial(request)
-        if denial is None and request.method not in SAFE:
-            content = await self._read(receive)
-            if content is None:
-                return  # the client has gone
-            if isinstance(content, Denial):
-                denial = content
-            else:
-                body.append({"type": "http.request", "body": content})
-        if denial is None:
-            try:
-                await self.app(scope, receive_again, send_secured)
-            except Exception:
-                log.error("%s", redact(traceback.format_exc()))
-                denial = Denial(
-                    500, "something went wrong here; see the server's log"
-                )
-        if denial is not None and not started:
+        if denial is not None:
             response = self.render(denial)
-            response.status_code = denial.status
-            # The rest of the request, such as a body too large, is not read.
-            response.headers.update({**denial.headers, "connection": "close"})
+            response.headers.update(denial.headers or {})
             await response(scope, receive, send_secured)
+            return
+        try:
+            await self.app(scope, self._limited(receive), send_secured)
+        except ClientDisconnect:
+            pass
+        except Exception:
+            log.error("%s", redact(traceback.format_exc()))
 
-    def _denial(self, request: Request) -> Denial | None:
+    def _denial(self, request: Request) -> HTTPException | None:
         """Return why a request is denied, or nothing."""
         host = request.headers.get("host", "").lower()
-        if request.method not in METHODS:
-            allowed = ", ".join(METHODS)
-            message = f"only {allowed} are answered here"
-            return Denial(405, message, {"allow": allowed})
-        if request.method not in SAFE:
+        if request.method not in ("GET", "HEAD"):
             # Programs send neither header, browsers one of them or both.
             site = request.headers.get("sec-fetch-site", "none")
             origins = request.headers.getlist("origin")
-            ours = f"{request.scope.get('scheme', 'http')}://{host}"
-            if site not in ("same-origin", "none") or origins not in (
-                [],
-                [ours],
-            ):
-                return Denial(403, "requests of other sites are not answered")
-        if self.token is None:
+            ours = [f"{request.scope.get('scheme', 'http')}://{host}"]
+            if site not in ("same-origin", "none") or origins not in ([], ours):
+                return _denied(403, "requests of other sites are not answered")
+        if self.key is None:
             # A page of a name that was made to lead here has that name as `Host`.
-            if not THIS_MACHINE.fullmatch(PORT.sub("", host)):
-                return Denial(403, "the Host header names another machine")
+            if not THIS_MACHINE.fullmatch(host):
+                return _denied(403, "the Host header names another machine")
         elif request.url.path not in self.open_paths:
             sent = request.headers.get("authorization", "")
             scheme, _, key = sent.partition(" ")
-            if scheme.lower() != "bearer" or not _is_equal(key, self.token):
+            if scheme.lower() != "bearer" or not _is_equal(key, self.key):
                 wanted = {"www-authenticate": "Bearer"}
-                return Denial(401, "a valid key is needed", wanted)
+                return _denied(401, "a valid key is needed", wanted)
         return None
 
-    async def _read(self, receive: Receive) -> bytes | Denial | None:
-        """Read the whole body; `None` if the client has gone."""
-        body = bytearray()
-        more = True
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while more:
+    def _limited(self, receive: Receive) -> Receive:
+        """Return `receive` with limits on the size of the body and on its time."""
+        deadline = asyncio.get_running_loop().time() + BODY_SECONDS
+        left = self.max_body
+        ended = False
+
+        async def receive_limited() -> Message:
+            nonlocal left, ended
+            try:
+                async with asyncio.timeout_at(None if ended else deadline):
                     message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > self.max_body:
-                        most = f"{self.max_body:,} bytes"
-                        return Denial(413, f"the body is larger than {most}")
-        except TimeoutError:
-            return Denial(408, "the body did not arrive in time")
-        return bytes(body)
+            except TimeoutError:
+                raise _denied(408, "the body did not arrive in time") from None
+            left -= len(message.get("body", b""))
+            ended = not message.get("more_body")
+            if left < 0:
+                most = f"{self.max_body:,} bytes"
+                raise _denied(413, f"the body is larger than {most}")
+            return message
 
-
-def _secured(headers: Any) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a response with the security headers."""
-    found = {b"cache-control": b"no-store"}
-    for name, value in headers:
-        found[name.lower()] = value
-    for name, value in SECURITY_HEADERS.items():
-        found[name.encode()] = value.encode()
-    return list(found.items())
+        return receive_limited
 
 
 def _is_equal(sent: str, key: str) -> bool:
@@ -253,16 +209,6 @@ def _is_equal(sent: str, key: str) -> bool:
 # The port
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """Where a server listens, and the key that it needs."""
-
-    host: str = "127.0.0.1"
-    port: int = 0  # 0 is any free one
-    token: str | None = None
-    option: str = "a key"  # what sets the key, for messages
-
-
 class Port(NamedTuple):
     """An open port."""
 
@@ -271,33 +217,37 @@ class Port(NamedTuple):
 
 
 @contextlib.contextmanager
-def listening(bind: Bind) -> Iterator[Port]:
+def listening(
+    host: str = "127.0.0.1",
+    port: int = 0,  # 0 is any free one
+    *,
+    key: str | None = None,
+    option: str = "a key",  # what sets the key, for the message
+) -> Iterator[Port]:
     """Open a port. An address that other machines reach needs a key.
 
     Raises `UsageError` for one that cannot be opened.
     """
-    keep_secret(bind.token)
-    if not bind.token and not THIS_MACHINE.fullmatch(bind.host):
+    keep_secret(key)
+    if not key and not THIS_MACHINE.fullmatch(host):
         raise UsageError(
-            f"--host {bind.host} lets other machines in, and there is no key",
-            fix=f"give {bind.option}, or stay on 127.0.0.1",
+            f"--host {host} lets other machines in, and there is no key",
+            fix=f"give {option}, or stay on 127.0.0.1",
         )
-    family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio switches Nagle's algorithm off: an answer in two
     # pieces would otherwise take 40 ms more.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((bind.host, bind.port))
-        except (OSError, OverflowError) as error:
-            reason = str(getattr(error, "strerror", None) or error).lower()
+            listener.bind((host, port))
+        except OSError as error:
             raise UsageError(
-                f"cannot listen on {bind.host}:{bind.port} ({reason})",
+                f"cannot listen on {host}:{port} ({str(error.strerror).lower()})",
                 fix="give another --host or --port; --port 0 picks a free one",
             ) from None
-        listener.setblocking(False)
-        shown = f"[{bind.host}]" if ":" in bind.host else bind.host
+        shown = f"[{host}]" if ":" in host else host
         yield Port(listener, f"http://{shown}:{listener.getsockname()[1]}")
 
 
@@ -359,51 +309,23 @@ def create_app(workspace: Workspace) -> ASGIApp:
         return await run_in_threadpool(_answer, workspace, request, body)
 
     routes = [Route("/{path:path}", answer, methods=["GET", "POST"])]
-    return Guard(Starlette(routes=routes), max_body=MAX_FORM, render=_denied)
+    return Guard(Starlette(routes=routes), max_body=MAX_FORM)
 
 
 def _answer(workspace: Workspace, request: Request, body: bytes) -> Response:
-    """Return the page of a path, or the one with the reason why there is none."""
-    raw = request.scope.get("raw_path") or request.scope["path"].encode()
-    path = raw.decode("latin-1")
+    """Return a shared file, or the page of a path."""
+    path = request.scope["raw_path"].decode("latin-1")
     folder = f"/assets/{assets_mark()}/"
     content = assets().get(path.removeprefix(folder))
     if path.startswith(folder) and content is not None:
         kind = TYPES.get(PurePosixPath(path).suffix, "text/plain")
         kept = {"cache-control": "public, max-age=31536000, immutable"}
         return Response(content, headers=kept, media_type=kind)
-    try:
-        if request.method != "POST":
-            page = pages.page_at(workspace, path, dict(request.query_params))
-        else:
-            sent = _send(workspace, path, body)
-            if isinstance(sent, str):
-                return RedirectResponse(sent, status_code=303)
-            page = sent
-    except NotHere as error:
-        page = error_page(404, "Not here", error.message, error.fix)
-    except KaceError as error:
-        words = (redact(error.message), redact(error.fix))
-        page = error_page(500, "This cannot be shown", *words)
-    except Exception:
-        log.error("%s", redact(traceback.format_exc()))
-        what = "The page could not be made. The terminal says more."
-        page = error_page(500, "Something went wrong here", what)
-    nav = pages.nav(workspace, path)
-    return HTMLResponse(document(page, Links(), nav), page.status)
-
-
-def _send(workspace: Workspace, path: str, body: bytes) -> Page | str:
-    """Read a form: only a request of the inbox has one."""
-    view, named = pages.find_view(path)
-    if view is not inbox.request_page:
-        return error_page(405, "Nothing can be sent here")
-    text = body.decode("ascii", "replace")
-    fields = dict(parse_qsl(text, keep_blank_values=True))
-    return inbox.send_reply(PageRequest(workspace, parts=named), fields)
-
-
-def _denied(denial: Denial) -> Response:
-    """Return a denial in the frame of the pages. It names nothing of what is open."""
-    page = error_page(denial.status, "Not allowed", denial.message)
-    return HTMLResponse(document(page, Links()))
+    reply = None
+    if request.method == "POST":
+        reply = dict(parse_qsl(body.decode("ascii", "replace"))).get("text", "")
+    query = dict(request.query_params)
+    made = pages.html_at(workspace, path, query, reply=reply)
+    # After a reply was written, the same address shows it.
+    headers = {"location": path} if made.status == 303 else None
+    return HTMLResponse(made.text, made.status, headers)

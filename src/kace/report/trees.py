@@ -33,8 +33,6 @@ from kace.report.charts import lift_scale, scale_over
 from kace.report.inbox import Inbox
 from kace.report.render import (
     BANDS,
-    HOME,
-    Crumb,
     NotHere,
     Page,
     PageRequest,
@@ -303,8 +301,7 @@ def card_page(request: PageRequest) -> Page:
         "uses": list(_uses(request, opened, card_id)),
         "history": _history(opened, card_id) if opened.path.is_dir() else None,
     }
-    crumbs = (HOME, Crumb(name, ("tree", name)))
-    return Page("card.html", card_id, values, crumbs)
+    return Page("card.html", card_id, values, ("tree", name))
 
 
 def _as_sent(card: Card, opened: OpenTree) -> Messages:
@@ -358,9 +355,7 @@ def learner_page(request: PageRequest) -> Page:
     stories = report.cards[:LEARNED]
     waiting = []
     for inbox in request.workspace.items("inbox"):
-        for entry in Inbox(inbox.path).entries():
-            if entry.answered is None:
-                waiting.append(inbox.name)
+        waiting += [inbox.name] * len(Inbox(inbox.path).waiting())
     addresses = {}
     for run in request.workspace.items("run"):
         if run.path.parent == item.path / "learn":
@@ -414,8 +409,8 @@ def proposals_page(request: PageRequest) -> Page:
         "part": slice_of(request, found, PROPOSALS),
         "to": partial(request.link, "learner", name, "proposals", fate=fate),
     }
-    crumbs = (HOME, Crumb(name, ("learner", name)))
-    return Page("learner_proposals.html", "Proposals", values, crumbs)
+    above = ("learner", name)
+    return Page("learner_proposals.html", "Proposals", values, above)
 
 
 def learner_document(report: LearningReport) -> str:

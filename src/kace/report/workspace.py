@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kace.cards.store import open_state
 from kace.cards.tree import EpistemicTree
 from kace.errors import KaceError, UsageError
-from kace.files import open_plain
 from kace.report.render import NotHere
 from kace.runs.manifest import Manifest
 from kace.runs.table import FileState, Table
@@ -42,11 +40,6 @@ LOOK_AGAIN = 2.0  # seconds between two looks through the opened folders
 MAX_ENTRIES = 20_000  # of one folder
 MAX_NAME = 60
 GENERIC = ("tree", "trees", "runs", "learn")  # folders whose names say nothing
-TREE_FILE = re.compile(
-    rb'\s*(?:\{"kace_tree"|\{\s*"(?:domains|cards)"\s*:'
-    rb'|\[\s*\{\s*"(?:card_id|payload|routing_conditions|difficulty_tag|domain_tags'
-    rb'|helpfulness_score|provenance)"\s*:)'
-)
 
 
 class Item(NamedTuple):
@@ -56,9 +49,13 @@ class Item(NamedTuple):
     name: str
     path: Path  # of a learner, its tree's folder
 
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a run of a learner, which comes with its tree."""
+        return self.kind == "run" and self.path.parent.name == "learn"
 
-@dataclass(frozen=True, slots=True)
-class OpenTree:
+
+class OpenTree(NamedTuple):
     """A tree as it was last read."""
 
     name: str
@@ -86,26 +83,21 @@ class Workspace:
         """
         self.roots: list[Path] = []
         self._progress = progress
-        self._lock = threading.RLock()
-        self._look_at = 0.0
-        self._items: dict[str, dict[str, Item]] = {}
-        self._known: dict[tuple[str, Path], tuple[list[FileState], Any]] = {}
         for path in paths:
             try:
                 self.roots.append(path.resolve(strict=True))
             except (OSError, ValueError, RuntimeError):
                 what = f"{str(path)[:200]!r} holds nothing to look at"
                 raise UsageError(what, fix=f"name {WHAT}") from None
-        if not any(next(_found_in(root), None) for root in self.roots):
-            raise UsageError("nothing to look at", fix=f"name {WHAT}")
         self._look()
+        if not self._items:
+            raise UsageError("nothing to look at", fix=f"name {WHAT}")
 
     def items(self, kind: str) -> list[Item]:
         """Return the items of a kind in the order of the paths, new ones included."""
-        with self._lock:
-            if time.monotonic() >= self._look_at:
-                self._look()
-            return list(self._items[kind].values())
+        if time.monotonic() >= self._looked + LOOK_AGAIN:
+            self._look()
+        return [item for item in self._items.values() if item.kind == kind]
 
     def item(self, kind: str, name: str) -> Item:
         """Return the item of a name; `NotHere` if there is none."""
@@ -116,56 +108,26 @@ class Workspace:
 
     def only(self) -> Item | None:
         """Return the item that was opened, if a single one was."""
-        found = [*self.items("tree"), *self.items("inbox")]
-        for run in self.items("run"):
-            # A step of a learner comes with it.
-            if run.path.parent.name != "learn":
-                found.append(run)
+        found = []
+        for kind in ("tree", "inbox", "run"):
+            found += [item for item in self.items(kind) if not item.is_step]
         return found[0] if len(found) == 1 else None
 
     def table(self, name: str) -> Table:
         """Return a run with everything that it has written so far."""
         path = self.item("run", name).path
-        within = next(filter(path.is_relative_to, self.roots))
-
-        def read() -> Table:
-            progress = self._progress
-            return Table.open(
-                path, within=within, allow_empty=True, progress=progress
-            )
-
+        root = next(filter(path.is_relative_to, self.roots))
         # Another manifest is another run.
-        table: Table = self._once(path, [path / "run.json"], read)
+        state = FileState.of(path / "run.json")
+        table = _open_table(path, root, state, self._progress)
         table.refresh()
         return table
 
     def tree(self, name: str) -> OpenTree:
         """Return a tree, read again if its files changed."""
         path = self.item("tree", name).path
-
-        def read() -> OpenTree:
-            state = open_state(path)
-            generation = state.generation if path.is_dir() else None
-            digest = state.tree.content_hash()
-            return OpenTree(
-                name, path, state.tree, digest, generation, state.frozen
-            )
-
-        files = [path, path / "cards.jsonl", path / "journal.jsonl"]
-        found: OpenTree = self._once(path, files, read)
-        return found
-
-    def _once(
-        self, path: Path, files: list[Path], read: Callable[[], Any]
-    ) -> Any:
-        """Return what was read from a path, again only if a file changed."""
-        state = [FileState.of(file) for file in files]
-        with self._lock:
-            known = self._known.get((read.__qualname__, path))
-            if known is None or known[0] != state:
-                known = (state, read())
-                self._known[read.__qualname__, path] = known
-            return known[1]
+        files = (path, path / "cards.jsonl", path / "journal.jsonl")
+        return _read_tree(name, path, *map(FileState.of, files))
 
     def manifest(self, name: str) -> Manifest:
         """Return what produced a run; empty if that cannot be read."""
@@ -179,17 +141,13 @@ class Workspace:
         The plain ladder with the same model comes first.
         """
         here = self.manifest(name)
-        folder = self.item("run", name).path.parent
         bases: list[str] = []
         others: list[str] = []
         for item in self.items("run"):
             there = self.manifest(item.name)
-            same = there.data_hash == here.data_hash
-            if item.name == name or not same:
-                continue
-            if not here.data_hash and item.path.parent != folder:
-                continue
-            (bases if is_base(there, here) else others).append(item.name)
+            if item.name != name and there.data_hash == here.data_hash:
+                found = bases if is_base(there, here) else others
+                found.append(item.name)
         return bases + others
 
     def base_of(self, name: str) -> str:
@@ -202,28 +160,53 @@ class Workspace:
 
     def tree_of(self, run: str) -> OpenTree | None:
         """Return the open tree that a run read, or that of the run's learner."""
-        item = self.item("run", run)
         wanted = self.manifest(run).tree_hash
-        for each in self.items("tree") if wanted else ():
+        path = self.item("run", run).path
+        for item in self.items("tree") if wanted else ():
             with suppress(KaceError, OSError):
-                tree = self.tree(each.name)
-                own = item.path.is_relative_to(each.path)
-                if own or tree.hash == wanted:
+                tree = self.tree(item.name)
+                if tree.hash == wanted or path.is_relative_to(item.path):
                     return tree
         return None
 
     def _look(self) -> None:
         """Look through the opened folders."""
-        items: dict[str, dict[str, Item]] = {kind: {} for kind in KINDS}
+        items: dict[tuple[str, str], Item] = {}
         seen: set[tuple[str, Path]] = set()
         for root in self.roots:
-            for kind, path in _found_in(root):
-                if (kind, path) not in seen:
-                    seen.add((kind, path))
-                    name = _name(root, path, taken=items[kind])
-                    items[kind][name] = Item(kind, name, path)
+            # A file is a tree if it was named; others may lie beside what is opened.
+            is_tree = root.is_file() and root.suffix in (".json", ".jsonl")
+            found = [("tree", root)] if is_tree else _found_in(root)
+            for kind, path in found:
+                if (kind, path) in seen:
+                    continue
+                seen.add((kind, path))
+                own = name = _name(root, path)
+                number = 1
+                while (kind, name) in items:
+                    number += 1
+                    name = f"{own}-{number}"
+                items[kind, name] = Item(kind, name, path)
         self._items = items
-        self._look_at = time.monotonic() + LOOK_AGAIN
+        self._looked = time.monotonic()
+
+
+@lru_cache(maxsize=256)
+def _open_table(
+    path: Path,
+    root: Path,
+    state: FileState,
+    progress: Callable[[int, int], None] | None,
+) -> Table:
+    return Table.open(path, within=root, allow_empty=True, progress=progress)
+
+
+@lru_cache(maxsize=16)
+def _read_tree(name: str, path: Path, *states: FileState) -> OpenTree:
+    state = open_state(path)
+    generation = state.generation if path.is_dir() else None
+    digest = state.tree.content_hash()
+    return OpenTree(name, path, state.tree, digest, generation, state.frozen)
 
 
 def is_base(there: Manifest, here: Manifest) -> bool:
@@ -231,33 +214,22 @@ def is_base(there: Manifest, here: Manifest) -> bool:
     return there.system == BASE != here.system and there.model == here.model
 
 
-def _name(root: Path, path: Path, taken: Container[str]) -> str:
+def _name(root: Path, path: Path) -> str:
     """Return a name for an address: the path from the opened folder, without GENERIC."""
-    relative = path.relative_to(root).parts
-    parts = [part for part in relative if part not in GENERIC]
+    parts = [
+        part for part in path.relative_to(root).parts if part not in GENERIC
+    ]
     if not parts or (root / "cards.jsonl").exists():
-        parts.insert(0, root.parent.name if root.name in GENERIC else root.name)
-    if path.is_file():
-        parts[-1] = path.stem
+        above = root.parent if root.name in GENERIC else root
+        parts.insert(0, above.name)
     joined = re.sub(r"[^A-Za-z0-9._-]+", "-", ".".join(parts))
-    own = joined.strip("-.")[:MAX_NAME] or "item"
-    name = own
-    number = 1
-    while name in taken:
-        number += 1
-        name = f"{own}-{number}"
-    return name
+    return joined.strip("-.")[:MAX_NAME] or "item"
 
 
 def _found_in(path: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
     """Iterate over what is in a folder, itself included; a thing holds no others."""
     children = _children(path)
-    names = {child.name for child in children}
     things = []
-    if path.is_file() and path.suffix in (".json", ".jsonl"):
-        with suppress(OSError, KaceError), open_plain(path) as file:
-            if TREE_FILE.match(file.read(200)):
-                things.append(("tree", path))
     # Also a link: it is refused when it is read, and no snapshot is shown in its place.
     if os.path.lexists(path / "cards.jsonl"):
         things.append(("tree", path))
@@ -267,9 +239,9 @@ def _found_in(path: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
             for step in _children(learn):
                 if (step / "run.json").is_file():
                     things.append(("run", step))
-    if "run.json" in names:
+    if path / "run.json" in children:
         things.append(("run", path))
-    if any(name.endswith(".request.md") for name in names):
+    if any(child.name.endswith(".request.md") for child in children):
         things.append(("inbox", path))
     yield from things
     if depth and not things:

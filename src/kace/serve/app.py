@@ -53,7 +53,7 @@ from kace.models import open_model
 from kace.models.base import ChatModel, Usage
 from kace.models.budget import Ledger
 from kace.problems import VERDICTS, Problem, check_problem_text
-from kace.report.server import Denial, Guard, Port, Ready, serve
+from kace.report.server import Guard, Port, Ready, serve
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run
 
@@ -443,14 +443,17 @@ def _render(request: Request, error: Exception) -> Response:
     return error.response()
 
 
-def _render_denial(denial: Denial) -> Response:
-    code = _CODES.get(denial.status, "bad_request")
-    return ApiError(denial.message, status=denial.status, code=code).response()
+def _render_denial(denial: HTTPException) -> Response:
+    code = _CODES.get(denial.status_code, "bad_request")
+    status = denial.status_code
+    return ApiError(denial.detail, status=status, code=code).response()
 
 
 def _render_missing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _render_denial(Denial(error.status_code, error.detail))
+    response = _render_denial(error)
+    response.headers.update(error.headers or {})
+    return response
 
 
 async def _answer(service: SolveService, request: Request) -> Response:
