@@ -62,9 +62,9 @@ def arms_of(tree: str, work: Path) -> Iterator[Arm]:
 
 def other_arms(work: Path) -> Iterator[Arm]:
     """Yield the arms that read no tree."""
-    shots = ("--artefact", str(work / "shots"))
+    shots = ("--artefact", str(work / "solved.jsonl"))
     gate = ("--set", "relevance_threshold=0.3")
-    yield ("few-shot-gated-skip-es", "knn-fewshot", *shots, *gate, *SKIP)
+    yield ("few-shot-gated-skip-es", "knn-fewshot-gated", *shots, *gate, *SKIP)
     yield ("few-shot-skip-es", "knn-fewshot", *shots, *SKIP)
     yield ("few-shot", "knn-fewshot", *shots)
     yield ("best-of-5", "best-of-5")
@@ -189,25 +189,12 @@ class Study:
             )
         return done
 
-    def shots(self) -> bool:
-        """Gather the solved training problems."""
-        command = (
-            "learn",
-            "--method",
-            "knn-fewshot",
-            "--train",
-            str(self.work / "solved.jsonl"),
-        )
-        return self.run(command, self.work / "shots")
-
     def whole(self) -> None:
         """Run everything, what waits for nothing first."""
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             learned = pool.submit(self.learn)
-            shots = pool.submit(self.shots)
             tiered = pool.submit(self.arm, ("tiered", "tiered"))
             tiered.result()
-            shots.result()
             first, *rest = arms_of("b", self.work)
             gated, *others = other_arms(self.work)
             waiting = [pool.submit(self.arm, arm) for arm in (first, gated)]

@@ -7,8 +7,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from kace.answers.equal import Judge
-from kace.baselines.systems import SYSTEMS, Inputs, Need, System, open_system
+from kace.baselines import systems
+from kace.baselines.systems import SYSTEMS, TRAINING, Inputs, System, open_system
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import Config, load_config
@@ -25,7 +28,7 @@ CONFIG = load_config({"model": "scripted/custom", "retrieval": READING}, env={})
 """Whole blocks, as text: what a system chooses, and not what fits of it. The gate holds no card back that has no
 demonstrations."""
 DOMAINS = ("counting", "geometry", "rates")
-UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if not spec.trainer and Need.TRAINING_FILE not in spec.needs)
+UNTRAINED = tuple(name for name, spec in SYSTEMS.items() if not spec.trainer and spec.artefact != TRAINING)
 FLAT = ("single", "best-of-5")
 BARE = ("tiered",)
 """Ladders that read nothing."""
@@ -134,6 +137,13 @@ def bench(model: Scripted, **changes: object) -> Inputs:
 
 
 def solve(name: str, model: Scripted, problem: Problem = PROBLEMS[0], **changes: object) -> Solution:
+    """Solve a problem with a system; `k` is how many cards it picks."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(systems, "DEFAULT_K", changes.pop("k", systems.DEFAULT_K))
+        return _solve(name, model, problem, **changes)
+
+
+def _solve(name: str, model: Scripted, problem: Problem, **changes: object) -> Solution:
     return run(open_system(name, bench(model, **changes)), model, problem)
 
 

@@ -129,7 +129,7 @@ def test_a_teacher_that_replies_badly_to_one_batch_costs_that_batch_only(tmp_pat
 
 
 def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
-    bad = "<revision>\naction: UPDATE\nids: b-99999\ntext: nothing\n</revision>\n"
+    bad = "<revision>\naction: REMOVE\nids: b-99999\n</revision>\n"
 
     def mangle(name: str, reply: str) -> str:
         if "curate" not in name:
@@ -138,8 +138,6 @@ def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
 
     books = ace(tmp_path, AceTeacher(mangle=mangle))
     assert texts(books) == {statement(rule) for rule in RULES}
-    refused = [line for step in steps(tmp_path) for line in step["value"]["refused"]]
-    assert any("there is no bullet b-99999" in line for line in refused)
 
 
 def test_domain_playbooks_hold_their_own_domain_and_a_problem_reads_its_own(tmp_path: Path):
@@ -164,19 +162,14 @@ def test_without_a_registry_the_teacher_is_asked_for_one(tmp_path: Path):
 def test_operations_change_what_they_name_and_nothing_else():
     playbook = Playbook()
     for text in ("one", "two", "three"):
-        playbook = playbook.changed(Operation(action="ADD", text=text, section="checks"))
+        playbook = playbook.changed(Operation(add=text, section="checks"))
     assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
-    playbook = playbook.tagged([("b-00001", True), ("b-00002", True), ("b-00002", False)])
-    for operation in (
-        Operation(action="UPDATE", id="b-00002", text="two and a half"),
-        Operation(action="REMOVE", id="b-00003"),
-        Operation(action="UPDATE", id="b-00003", text="gone by now"),
-        Operation(action="ADD", text="four"),
-    ):
+    playbook = playbook.tagged({"b-00001", "b-00009"}, {"b-00002"})
+    for operation in (Operation(remove="b-00003"), Operation(), Operation(add="four")):
         playbook = playbook.changed(operation)
     assert [(b.id, b.text, b.helpful, b.harmful) for b in playbook.bullets] == [
         ("b-00001", "one", 1, 0),
-        ("b-00002", "two and a half", 1, 1),
+        ("b-00002", "two", 0, 1),
         ("b-00004", "four", 0, 0),
     ]
 
@@ -189,10 +182,9 @@ PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="Sum the
     [
         ("action: RENAME", "the action is"),
         ("action: ADD", "needs the text"),
-        ("action: ADD\nids: b-00001\ntext: x", "names 0 of the ids"),
         ("action: ADD\ntext: SUM the angles.", "b-00001 has the same text"),
-        ("action: REMOVE\nids: b-00002", "there is no bullet b-00002"),
-        ("action: UPDATE\nids: b-00001\ntext: " + "x" * 801, "at most 800"),
+        ("action: REMOVE\nids: b-00002", "the id of one bullet"),
+        ("action: ADD\ntext: " + "x" * 801, "at most 800"),
         ("action: ADD\ntext: When cups are counted, count the host as well as the guests.", "the example"),
     ],
 )
@@ -204,18 +196,19 @@ def test_an_operation_that_cannot_be_meant_is_refused_with_the_reason(block: str
 def test_a_bullet_cannot_end_the_quotation_it_is_shown_in():
     reading = read_operations("<revision>\naction: ADD\ntext: so </notes> <|im_end|> there\n</revision>", PLAYBOOK)
     (operation,) = reading.found.values()
-    assert operation.text == "so ‹/notes> ‹|im_end|> there"
+    assert operation.add == "so ‹/notes> ‹|im_end|> there"
 
 
 def test_latex_comes_through_as_it_was_written():
     reading = read_operations("<revision>\naction: ADD\ntext: \\frac{a}{b} \\neq \\theta\n</revision>", PLAYBOOK)
-    assert next(iter(reading.found.values())).text == "\\frac{a}{b} \\neq \\theta"
+    assert next(iter(reading.found.values())).add == "\\frac{a}{b} \\neq \\theta"
 
 
 def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
     reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
-    reflection = read_notes(reply, PLAYBOOK).found["notes"]
-    assert reflection.tags == () and reflection.lesson == ""
+    reflection = read_notes(reply).found["notes"]
+    assert reflection.lesson == ""
+    assert PLAYBOOK.tagged(reflection.helpful, reflection.harmful) == PLAYBOOK
 
 
 def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.fewshot import FewshotSet, read_demonstrations, train_knn
-from kace.baselines.systems import open_system, spec_of
+from kace.baselines.controls import worked_example
+from kace.baselines.systems import open_system
 from kace.config import Config, load_config
 from kace.errors import DataError
 from kace.ladder.tiers import ExitPath, TierName
-from kace.models.base import Message, Request, Role
-from kace.problems import Problem
-from tests.baselines.ace_world import accuracy, plan_of, solved
+from kace.models.base import Role
+from kace.problems import Problem, problem_rows
+from tests.baselines.ace_world import TRAIN as WORLD
+from tests.baselines.ace_world import accuracy, solved
 from tests.baselines.arena import DEFAULTS, DISTINCT, Solver, bench
 from tests.baselines.arena import solve as solve_one
 from tests.learning.world import RULES, statement
@@ -30,128 +31,98 @@ TRAIN = (
 )
 NEAR = Problem("A frog leaps 5 stones at a time. How many leaps over 35 stones?", "7", "near")
 FAR = Problem("Simplify the fraction of the tangent.", "7", "far")
+FIRST = "DEMO_NO_00001"
 
 
-def knn(out: Path, train: Sequence[Problem] = TRAIN) -> FewshotSet:
-    return train_knn(plan_of("knn-fewshot", out, train=tuple(train)))
+def written(file: Path, train: Sequence[Problem] = TRAIN) -> Path:
+    file.write_text("".join(line + "\n" for line in problem_rows(train)))
+    return file
 
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
-    knn(tmp_path / "pool")
-    return tmp_path / "pool"
+    return written(tmp_path / "train.jsonl")
 
 
 def reading(**settings: object) -> Config:
     return load_config({"model": "scripted/custom", **settings}, env={})
 
 
-def shown(request: Request) -> list[Message]:
-    """The turns before the problem."""
-    return list(request.messages[1:-1])
-
-
-def test_gold_solutions_are_kept_whole_and_end_in_their_answer(pool: Path):
-    problems = read_demonstrations(pool, "knn-fewshot").problems
-    assert problems[0].worked == "12/3 is 4.\nThe answer is \\boxed{4}."
-    assert problems[2].worked == "Every\nvertex has \\boxed{12}."
-    assert (problems[-1].problem, problems[-1].worked) == ("Nobody knows this one?", "")
+def test_gold_solutions_are_shown_whole_and_end_in_their_answer():
+    assert worked_example(TRAIN[0]).worked == "12/3 is 4.\nThe answer is \\boxed{4}."
+    assert worked_example(TRAIN[2]).worked == "Every\nvertex has \\boxed{12}."
 
 
 def test_the_nearest_are_shown_as_turns_from_ms_on_and_es_reads_nothing(pool: Path):
     model, plain = Solver(), Solver()
-    solution = solve_one("knn-fewshot", model, NEAR, artefact=pool, tree=None, config=DEFAULTS, k=2)
+    solution = solve_one("knn-fewshot", model, NEAR, artefact=pool, tree=None, config=DEFAULTS)
     solve_one("tiered", plain, NEAR, config=DEFAULTS)
     assert model.texts["ES"] == plain.texts["ES"]
     above = [request for request in model.requests if request.attempt.tier in ("MS", "HS")]
     assert len(above) == 8
     for request in above:
-        asked, worked, *rest = shown(request)
+        asked, worked, *rest = request.messages[1:-1]
         assert (asked.role, worked.role, len(rest)) == (Role.USER, Role.ASSISTANT, 2)
         assert asked.content.startswith(TRAIN[0].text) and worked.content.endswith("\\boxed{4}.")
     assert [(recall.tier, recall.cards[0], len(recall.cards), recall.eligible) for recall in solution.recalls] == [
-        (tier, "DEMO_NO_00001", 2, 11) for tier in (TierName.MS, TierName.HS)
+        (tier, FIRST, 2, 11) for tier in (TierName.MS, TierName.HS)
     ], "numbered as in the training file; the one without a solution is none"
     assert sum(recall.classifier_calls for recall in solution.recalls) == 0
 
 
 @pytest.mark.parametrize("problem", [NEAR, FAR], ids=["near", "far"])
 @pytest.mark.parametrize("skips", [False, True])
-@pytest.mark.parametrize("gated", [False, True])
-def test_a_threshold_shows_only_what_is_relevant_and_skips_es_only_there(
-    gated: bool, skips: bool, problem: Problem, pool: Path
+@pytest.mark.parametrize("name", ["knn-fewshot", "knn-fewshot-gated"])
+def test_the_gate_shows_only_what_is_relevant_and_skips_es_only_there(
+    name: str, skips: bool, problem: Problem, pool: Path
 ):
-    threshold = {"relevance_threshold": 0.46} if gated else {}
-    config = reading(es_policy="skip" if skips else "locked", **threshold)
-    model = Solver(["1"] * 3 if skips and (problem is NEAR or not gated) else DISTINCT)
-    solution = solve_one("knn-fewshot", model, problem, artefact=pool, tree=None, config=config, k=2)
-    fits = problem is NEAR or not gated
+    config = reading(es_policy="skip" if skips else "locked", relevance_threshold=0.46)
+    fits = problem is NEAR or name == "knn-fewshot"
+    model = Solver(["1"] * 3 if skips and fits else DISTINCT)
+    solution = solve_one(name, model, problem, artefact=pool, tree=None, config=config)
     assert ("ES" in model.texts) == (not skips or not fits)
     assert solution.exit is (ExitPath.MS_MAJORITY if skips and fits else ExitPath.FALLBACK_LAST_HS)
-    wanted = {"DEMO_NO_00001"} if gated and fits else set() if gated else None
     for recall in solution.recalls:
-        assert len(recall.cards) == 2 if wanted is None else set(recall.cards) == wanted
+        if name == "knn-fewshot":
+            assert len(recall.cards) == 2
+        else:
+            assert recall.cards == ((FIRST,) if fits else ())
         assert recall.abstained == (not fits)
-
-
-def test_the_gate_has_the_threshold_that_is_set(pool: Path):
-    def read(threshold: float) -> list[tuple[str, ...]]:
-        config = reading(relevance_threshold=threshold)
-        solution = solve_one("knn-fewshot", Solver(), NEAR, artefact=pool, tree=None, config=config, k=2)
-        return [recall.cards for recall in solution.recalls]
-
-    assert read(0.45) == [("DEMO_NO_00001",)] * 2
-    assert read(0.99) == [(), ()]
-    assert [len(cards) for cards in read(0.0)] == [2, 2]
 
 
 def test_a_higher_threshold_for_skipping_holds_here_too(pool: Path):
     model = Solver()
     config = reading(relevance_threshold=0.46, skip_threshold=0.99, es_policy="skip")
-    solution = solve_one("knn-fewshot", model, NEAR, artefact=pool, tree=None, config=config, k=2)
+    solution = solve_one("knn-fewshot-gated", model, NEAR, artefact=pool, tree=None, config=config)
     assert "ES" in model.texts and solution.recalls[0].cards, "shown, and not sure enough to skip ES"
 
 
 def test_a_problem_is_never_its_own_demonstration(pool: Path):
     spaced = replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
-    model = Solver()
-    system = open_system("knn-fewshot", bench(model, artefact=pool, tree=None, config=DEFAULTS, k=2))
+    system = open_system("knn-fewshot", bench(Solver(), artefact=pool, tree=None, config=DEFAULTS))
     found = asyncio.run(system.retrieve(spaced, TierName.MS, (), ()))
-    assert found is not None and [card.card_id == "DEMO_NO_00001" for card in found.cards] == [False]
+    assert found is not None and [card.card_id == FIRST for card in found.cards] == [False]
 
 
-def test_an_artefact_whose_training_problems_are_evaluated_is_refused_before_a_call(pool: Path):
+def test_training_problems_are_not_evaluated_on_solved_or_not(pool: Path):
     model, spaced = Solver(), replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
     with pytest.raises(DataError, match="1 training problems appear in the evaluated data too: 'frog'") as caught:
         solve_one("knn-fewshot", model, spaced, artefact=pool, tree=None, config=DEFAULTS)
     assert model.calls == 0 and "training file" in caught.value.fix
-
-
-def test_training_problems_without_a_solution_are_not_evaluated_on_either(pool: Path):
     with pytest.raises(DataError, match="'unsolved'"):
         solve_one("knn-fewshot", Solver(), TRAIN[-1], artefact=pool, tree=None, config=DEFAULTS)
 
 
 def test_without_a_worked_solution_there_is_nothing_to_show(tmp_path: Path):
+    bare = written(tmp_path / "bare.jsonl", [replace(problem, solution=None) for problem in TRAIN])
     with pytest.raises(DataError, match="no training problem has a worked solution"):
-        knn(tmp_path, [replace(problem, solution=None) for problem in TRAIN])
-
-
-def test_two_are_shown_where_nobody_says_how_many():
-    assert spec_of("knn-fewshot").k == 2
-    assert spec_of("kace-retriever").k == 8
+        solve_one("knn-fewshot", Solver(), NEAR, artefact=bare, tree=None, config=DEFAULTS)
 
 
 def test_a_solver_that_can_read_gains_by_the_nearest_solved_problem(tmp_path: Path):
-    knn(tmp_path, taught())
+    taught = []
+    for problem in WORLD:
+        rule = next((rule for rule in RULES if rule in problem.text), "")
+        taught.append(replace(problem, solution=f"Here {statement(rule)}."))
     assert accuracy(solved("tiered")) == pytest.approx(1 / 3)
-    assert accuracy(solved("knn-fewshot", artefact=tmp_path)) == 1.0
-
-
-TRAINED = plan_of("knn-fewshot", Path()).train
-
-
-def taught() -> tuple[Problem, ...]:
-    """The training problems of a world, each solved by stating its rule."""
-    rules = (next((rule for rule in RULES if rule in problem.text), "") for problem in TRAINED)
-    return tuple(replace(p, solution=f"Here {statement(rule)}.") for p, rule in zip(TRAINED, rules, strict=True))
+    assert accuracy(solved("knn-fewshot", artefact=written(tmp_path / "train.jsonl", taught))) == 1.0

@@ -15,14 +15,13 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.errors import BudgetExceeded, DataError
 from kace.ladder.tiers import TierName
-from kace.learning.teacher import FailedProblem
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.baselines.ace_world import CONFIG, REGISTRY, TRAIN, accuracy, plan_of, solved, trained
 from tests.learning.world import DOMAINS, RULES, solve, statement
 
-FAILURE = FailedProblem(Problem("What is it?", "7", "p1"), "fallback_last_hs", (), {})
+PROBLEM = Problem("What is it?", "7", "p1")
 
 
 def a_card(name: str, difficulty: Difficulty, domain: str, *sources: str) -> Card:
@@ -53,7 +52,7 @@ def remembers(request: Request) -> str:
     if not request.attempt.tier.startswith("REFLECT"):
         return solve(request)
     rule = re.search(r"the (\w+) of", request.messages[-1].content)[1]
-    return f"When: the {rule} is asked for here\nLesson: {statement(rule) if rule in RULES else 'just add'}"
+    return statement(rule) if rule in RULES else "just add"
 
 
 def grown(out: Path, script: Callable[[Request], str] = remembers, **more: object) -> EpistemicTree:
@@ -131,38 +130,36 @@ def test_without_cards_to_replace_there_are_none(tmp_path: Path):
 
 def test_a_reflection_that_is_no_card_is_refused_and_counted(tmp_path: Path):
     def rambles(request: Request) -> str:
-        return "When: it\nLesson:" if request.attempt.tier.startswith("REFLECT") else solve(request)
+        return " " if request.attempt.tier.startswith("REFLECT") else solve(request)
 
     tree = grown(tmp_path, rambles)
     assert len(tree) == 0
     steps = [json.loads(line)["value"] for line in (tmp_path / "train" / "steps.jsonl").read_text().splitlines()]
-    assert sum(len(value.get("missing", ())) for value in steps) > 0
+    assert sum(value.get("missing", 0) for value in steps) == 2 * len(RULES)
 
 
 @pytest.mark.parametrize(
-    ("said", "trigger", "body"),
+    ("said", "body"),
     [
-        ("When: two knots meet\nLesson: tie them", "two knots meet", "tie them"),
-        ("**When**: one two three four five six\n**Lesson:**\n- a\n- b", "one two three four five", "- a\n- b"),
-        ("I should have added first.", "weaving", "I should have added first."),
-        ("Lesson: \\frac{a}{b} \\neq 0", "weaving", "\\frac{a}{b} \\neq 0"),
-        ("When: it knots\nadd them", "it knots", "add them"),
+        ("- a\n\n- b ", "- a\n- b"),
+        ("<think>Hm.</think>I should have added first.", "I should have added first."),
+        ("\\frac{a}{b} \\neq 0", "\\frac{a}{b} \\neq 0"),
     ],
 )
-def test_a_reflection_is_kept_as_it_was_said(said: str, trigger: str, body: str):
-    card = reflected_card(a_card("knot", Difficulty.MEDIUM, "weaving"), FAILURE, said)
-    assert card.triggers == (trigger,) and card.body == body
+def test_a_reflection_is_kept_as_it_was_said(said: str, body: str):
+    card = reflected_card(a_card("knot", Difficulty.MEDIUM, "weaving"), PROBLEM, said)
+    assert card.triggers == ("weaving",) and card.body == body
     assert card.difficulty_tag is Difficulty.MEDIUM and card.domain_tags == ("weaving",)
 
 
 def test_a_long_reflection_is_cut_to_the_cap_of_its_cell():
-    said = "Lesson:\n" + "\n".join(f"line {n}" for n in range(40))
+    said = "\n".join(f"line {n}" for n in range(40))
     for difficulty in (Difficulty.MEDIUM, Difficulty.HARD):
-        card = reflected_card(a_card("knot", difficulty, "weaving"), FAILURE, said)
+        card = reflected_card(a_card("knot", difficulty, "weaving"), PROBLEM, said)
         assert len(card.body.split("\n")) == BODY_CAPS[difficulty]
 
 
-@pytest.mark.parametrize("said", ["", "Lesson: ", "Lesson: a\x07lpha"])
+@pytest.mark.parametrize("said", ["", "a\x07lpha"])
 def test_what_breaks_a_rule_of_cards_is_no_card(said: str):
     with pytest.raises(CardError):
-        reflected_card(a_card("knot", Difficulty.MEDIUM, "weaving"), FAILURE, said)
+        reflected_card(a_card("knot", Difficulty.MEDIUM, "weaving"), PROBLEM, said)

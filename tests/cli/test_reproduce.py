@@ -275,7 +275,7 @@ def option(line: list[str], name: str) -> str:
 def test_arms_read_what_was_made_for_them_and_ladders_share_their_es_attempts():
     arms = ("tiered", "kace", "knn-fewshot", "oracle-card")
     lines = {line[2]: line for line in recipe(*arms, tree=Path("tree")).commands() if line[0] == "eval"}
-    assert option(lines["knn-fewshot"], "--artefact") == "r/trained/knn-fewshot-0"
+    assert option(lines["knn-fewshot"], "--artefact") == "r/data/train.jsonl"
     assert option(lines["oracle-card"], "--tree") == "tree"
     assert option(lines["oracle-card"], "--artefact") == "r/data/train.jsonl"
     assert all("--reuse" in lines[name] for name in arms[1:])

@@ -50,13 +50,10 @@ def test_reflections_replace_the_cards_of_a_tree(kace: Kace, tmp_path: Path):
     assert kace("tree", "show", "tree").returncode == 0
 
 
-def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path: Path):
+def test_few_shot_demonstrations_are_read_from_the_training_file(kace: Kace, tmp_path: Path):
     solved = [replace(problem, solution=f"It is {problem.answer}.") for problem in problems(2)]
     (tmp_path / "solved.jsonl").write_text("\n".join(problem_rows(solved)) + "\n")
     (tmp_path / "test.jsonl").write_text("\n".join(problem_rows(problems(1, start=50))) + "\n")
-    knn = kace("learn", "--method", "knn-fewshot", "--train", "solved.jsonl", "--out", "knn")
-    assert knn.returncode == 0, knn.stderr
-    assert "18 of 18 training problems worked" in knn.stdout
     dice = ("--model", "scripted/dice?sides=9", "--seeds", "1")
     run = kace(
         "eval",
@@ -65,7 +62,7 @@ def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path
         "--set",
         "es_policy=skip",
         "--artefact",
-        "knn",
+        "solved.jsonl",
         "--data",
         "test.jsonl",
         *dice,
@@ -74,7 +71,16 @@ def test_few_shot_demonstrations_are_gathered_and_evaluated(kace: Kace, tmp_path
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["shown"] == 9
     leak = kace(
-        "eval", "--system", "knn-fewshot", "--artefact", "knn", "--data", "solved.jsonl", *dice, "--out", "leak"
+        "eval",
+        "--system",
+        "knn-fewshot",
+        "--artefact",
+        "solved.jsonl",
+        "--data",
+        "solved.jsonl",
+        *dice,
+        "--out",
+        "leak",
     )
     assert leak.returncode == 2 and "18 training problems appear in the evaluated data" in leak.stderr
 
@@ -107,7 +113,6 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
         (("nothing", *SCRIPTED), "'kace', 'ace', 'domain-ace', 'gepa', 'reflections'"),
         (("ace", "--train", "train.jsonl", "--model", "scripted/dice"), "a learner needs a teacher"),
         (("ace", *SCRIPTED, "--limit", "3"), "too few to learn from"),
-        (("knn-fewshot", "--train", "train.jsonl"), "no training problem has a worked solution"),
         (("gepa", *SCRIPTED, "--set", "budget_tokens=500"), "unknown setting 'budget_tokens'"),
         (("ace", *SCRIPTED, "--validation", "train.jsonl"), "--validation is not an option of ace"),
         (("ace", *SCRIPTED, "--tree", "train.jsonl"), "--tree is not an option of ace"),
@@ -133,5 +138,5 @@ def test_gepa_trains_a_prompt(kace: Kace, tmp_path: Path):
     done = kace("learn", "--method", "gepa", *SCRIPTED, "--out", "prompt", "--epochs", "1")
     assert done.returncode == 0, done.stderr
     prompt = json.loads((tmp_path / "prompt" / "prompt.json").read_text())
-    assert prompt["instructions"] and prompt["metric_calls"] >= 18
+    assert prompt["instructions"] and prompt["candidates"]
     assert "right" in done.stderr

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, cast, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -47,8 +47,6 @@ from kace.learning.teacher import (
 from kace.problems import Problem
 
 Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
-SECTIONS: tuple[Section, ...] = get_args(Section)
-Kind = Literal["ace", "domain-ace"]
 
 FILE = "playbook.json"
 ALL = "all"  # the name of the only playbook if there are no domains
@@ -80,7 +78,7 @@ _ID = re.compile(r"b-[0-9]{5}")
 
 
 class Bullet(StepResult):
-    """One line of a playbook. Its id never changes, whatever its text becomes."""
+    """One line of a playbook."""
 
     id: Annotated[str, Field(pattern=r"^b-[0-9]{5}$")]
     section: Section
@@ -92,13 +90,12 @@ class Bullet(StepResult):
     harmful: Count = 0
 
 
-class Operation(StepResult):
-    """A change that the curator wants."""
+class Operation(NamedTuple):
+    """A change that the curator wants: a bullet to remove, or one to add."""
 
-    action: Literal["ADD", "UPDATE", "REMOVE"]
-    id: str = ""  # the bullet it changes; none for ADD
-    section: Section = "other"
-    text: str = ""
+    remove: str = ""
+    add: str = ""
+    section: str = "other"
 
 
 class Playbook(StepResult):
@@ -111,7 +108,7 @@ class Playbook(StepResult):
     def text(self) -> str:
         """What the solver reads. Empty without a bullet."""
         blocks = []
-        for section in SECTIONS:
+        for section in get_args(Section):
             lines = [f"{section.capitalize()}:"]
             for bullet in self.bullets:
                 if bullet.section == section:
@@ -129,44 +126,44 @@ class Playbook(StepResult):
             lines.append(f"[{bullet.id}] {counts} :: {bullet.text}")
         return "\n".join(lines) or "(empty)"
 
-    def tagged(self, tags: Iterable[tuple[str, bool]]) -> Playbook:
-        """Return the playbook with counters raised: helpful or harmful, by id."""
-        bullets = {bullet.id: bullet for bullet in self.bullets}
-        for name, helpful in tags:
-            count = "helpful" if helpful else "harmful"
-            raised = {count: getattr(bullets[name], count) + 1}
-            bullets[name] = bullets[name].model_copy(update=raised)
-        return Playbook(bullets=tuple(bullets.values()), next=self.next)
+    def tagged(
+        self, helpful: Iterable[str], harmful: Iterable[str]
+    ) -> Playbook:
+        """Return the playbook with the counters of these bullets raised."""
+        bullets = []
+        for bullet in self.bullets:
+            counts = {
+                "helpful": bullet.helpful + (bullet.id in helpful),
+                "harmful": bullet.harmful + (bullet.id in harmful),
+            }
+            bullets.append(bullet.model_copy(update=counts))
+        return Playbook(bullets=tuple(bullets), next=self.next)
 
     def changed(self, operation: Operation) -> Playbook:
-        """Return the playbook after an operation on a bullet that it has."""
-        bullets = {bullet.id: bullet for bullet in self.bullets}
-        next_id = self.next
-        if operation.action == "REMOVE":
-            bullets.pop(operation.id, None)
-        elif operation.action == "ADD":
-            name = f"b-{next_id:05d}"
-            next_id += 1
-            bullets[name] = Bullet(
-                id=name, section=operation.section, text=operation.text
-            )
-        elif operation.id in bullets:
-            update = {"section": operation.section, "text": operation.text}
-            bullet = bullets[operation.id].model_copy(update=update)
-            bullets[operation.id] = bullet
-        return Playbook(bullets=tuple(bullets.values()), next=next_id)
+        """Return the playbook after an operation."""
+        bullets = [b for b in self.bullets if b.id != operation.remove]
+        if not operation.add:
+            return Playbook(bullets=tuple(bullets), next=self.next)
+        bullet = Bullet.model_validate(
+            {
+                "id": f"b-{self.next:05d}",
+                "section": operation.section,
+                "text": operation.add,
+            }
+        )
+        return Playbook(bullets=(*bullets, bullet), next=self.next + 1)
 
 
 class Playbooks(StepResult):
     """One playbook for everything, or one per domain with the registry for routing."""
 
     v: Literal[1] = 1
-    kind: Kind
+    kind: str  # the method that made it
     domains: tuple[Domain, ...] = ()
     playbooks: dict[str, Playbook]
 
 
-def read_playbooks(path: Path, kind: Kind) -> Playbooks:
+def read_playbooks(path: Path, kind: str) -> Playbooks:
     """Read the playbooks of a file, or of the folder that training made."""
     return read_artefact(path, FILE, Playbooks, "playbook", kind)
 
@@ -180,7 +177,6 @@ class Studied(StepResult):
     right: int
     wrong: int
     failed: int  # attempts without a reply; there is nothing to learn from them
-    refused: tuple[str, ...] = ()  # blocks of the curator that were unusable
     playbook: Playbook
 
     @property
@@ -191,11 +187,12 @@ class Studied(StepResult):
 
 
 class Reflection(NamedTuple):
-    """What the reflector made of an attempt, and which bullets helped it."""
+    """What the reflector made of an attempt, and which bullets it calls helpful or harmful."""
 
     mistake: str
     lesson: str
-    tags: tuple[tuple[str, bool], ...]
+    helpful: set[str]
+    harmful: set[str]
 
 
 async def train_ace(training: Training) -> Playbooks:
@@ -221,7 +218,7 @@ async def train_ace(training: Training) -> Playbooks:
         works.append(_train_book(training, problems, name if domains else ""))
     trained = await gather_all(works)
     books = Playbooks(
-        kind=cast(Kind, plan.method),
+        kind=plan.method,
         domains=domains,
         playbooks=dict(zip(members, trained, strict=True)),
     )
@@ -269,24 +266,19 @@ async def _study(
         if not solution.correct or playbook.bullets
     )
     lessons = []
-    for reflection in reflections:
-        if reflection is not None:
-            playbook = playbook.tagged(reflection.tags)
-            if reflection.mistake or reflection.lesson:
-                lessons.append(reflection)
-    refused: tuple[str, ...] = ()
+    for reflection in filter(None, reflections):
+        playbook = playbook.tagged(reflection.helpful, reflection.harmful)
+        if reflection.mistake or reflection.lesson:
+            lessons.append(reflection)
     if lessons:
         reading = await _curate(training, step, playbook, lessons)
         for operation in reading.found.values():
-            if operation is not None:
-                playbook = playbook.changed(operation)
-        refused = tuple(map(str, reading.bad))
+            playbook = playbook.changed(operation)
     right = sum(bool(solution.correct) for _, solution in replied)
     return Studied(
         right=right,
         wrong=len(replied) - right,
         failed=len(tried) - len(replied),
-        refused=refused,
         playbook=playbook,
     )
 
@@ -315,7 +307,7 @@ async def _reflect(
         f"{step} reflect {problem.id}",
         _system("reflect"),
         "\n\n".join(parts),
-        partial(read_notes, playbook=book),
+        read_notes,
     )
     return next(iter(reading.found.values()), None)
 
@@ -325,7 +317,7 @@ async def _curate(
     step: StepName,
     playbook: Playbook,
     lessons: Sequence[Reflection],
-) -> Reading[Operation | None]:
+) -> Reading[Operation]:
     """Return the operations that the curator wants."""
     parts = [
         f"The playbook:\n{fenced('notes', playbook.numbered)}",
@@ -346,31 +338,29 @@ async def _curate(
     )
 
 
-def read_notes(reply: str, playbook: Playbook) -> Reading[Reflection]:
-    """Return the first notes of a reply.
+def _system(name: str) -> str:
+    return f"{template('ace/preface')}\n\n{template(f'ace/{name}')}"
 
-    Ids that are no bullets, or both helpful and harmful, are left out.
-    """
+
+def read_notes(reply: str) -> Reading[Reflection]:
+    """Return the first notes of a reply. An id that is both helpful and harmful counts as neither."""
     blocks, bad = read_blocks(reply, NOTES)
     if not blocks:
         return Reading({}, bad)
-    block = blocks[0]
-    helpful = set(_ID.findall(block.fields.get("helpful", "")))
-    harmful = set(_ID.findall(block.fields.get("harmful", "")))
-    tags = []
-    for bullet in playbook.bullets:
-        if (bullet.id in helpful) != (bullet.id in harmful):
-            tags.append((bullet.id, bullet.id in helpful))
-    mistake = one_line(block.fields.get("mistake", ""), MAX_LINE_CHARS)
-    lesson = shortened(block.text, MAX_LESSON_CHARS)
-    found = Reflection(_unless_none(mistake), _unless_none(lesson), tuple(tags))
+    fields = blocks[0].fields
+    helpful = set(_ID.findall(fields.get("helpful", "")))
+    harmful = set(_ID.findall(fields.get("harmful", "")))
+    found = Reflection(
+        _unless_none(one_line(fields.get("mistake", ""), MAX_LINE_CHARS)),
+        _unless_none(shortened(blocks[0].text, MAX_LESSON_CHARS)),
+        helpful - harmful,
+        harmful - helpful,
+    )
     return Reading({"notes": found})
 
 
-def read_operations(
-    reply: str, playbook: Playbook
-) -> Reading[Operation | None]:
-    """Return the operations of a reply by name; `None` is one that changes nothing."""
+def read_operations(reply: str, playbook: Playbook) -> Reading[Operation]:
+    """Return the operations of a reply by name; an empty one changes nothing."""
     blocks, bad = read_blocks(reply, REVISION)
     found = {}
     wrong = list(bad)
@@ -386,34 +376,18 @@ def read_operations(
     return Reading(found, tuple(wrong))
 
 
-def _read_operation(block: Block, playbook: Playbook) -> Operation | None:
+def _read_operation(block: Block, playbook: Playbook) -> Operation:
     action = block.fields["action"].upper()
     if action == "NONE":
-        return None
-    if action not in ("ADD", "UPDATE", "REMOVE"):
-        raise ValueError("the action is ADD, UPDATE, REMOVE or NONE")
-    ids = _ID.findall(block.fields.get("ids", ""))
-    if len(ids) != (action != "ADD"):
-        raise ValueError(f"{action} names {int(action != 'ADD')} of the ids")
+        return Operation()
     texts = {bullet.id: bullet.text for bullet in playbook.bullets}
-    if ids and ids[0] not in texts:
-        raise ValueError(f"there is no bullet {ids[0]}")
-    text = "" if action == "REMOVE" else _read_text(block)
-    for name, other in texts.items():
-        if name not in ids and other.casefold() == text.casefold():
-            raise ValueError(f"{name} has the same text")
-    section = block.fields.get("section", "").lower()
-    return Operation.model_validate(
-        {
-            "action": action,
-            "id": ids[0] if ids else "",
-            "section": section if section in SECTIONS else "other",
-            "text": neutral(text),
-        }
-    )
-
-
-def _read_text(block: Block) -> str:
+    if action == "REMOVE":
+        ids = _ID.findall(block.fields.get("ids", ""))
+        if len(ids) != 1 or ids[0] not in texts:
+            raise ValueError("REMOVE takes the id of one bullet")
+        return Operation(remove=ids[0])
+    if action != "ADD":
+        raise ValueError("the action is ADD, REMOVE or NONE")
     text = " ".join(block.text.split())
     if not text:
         raise ValueError("it needs the text of the bullet")
@@ -421,12 +395,13 @@ def _read_text(block: Block) -> str:
         raise ValueError("it is the example of the form, not a bullet")
     if len(text) > MAX_BULLET_CHARS:
         raise ValueError(f"a bullet has at most {MAX_BULLET_CHARS} characters")
-    return text
+    for name, other in texts.items():
+        if other.casefold() == text.casefold():
+            raise ValueError(f"{name} has the same text")
+    section = block.fields.get("section", "").lower()
+    known = section in get_args(Section)
+    return Operation("", neutral(text), section if known else "other")
 
 
 def _unless_none(text: str) -> str:
     return "" if text.strip(" .").casefold() == "none" else text
-
-
-def _system(name: str) -> str:
-    return f"{template('ace/preface')}\n\n{template(f'ace/{name}')}"

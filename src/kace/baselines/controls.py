@@ -9,8 +9,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kace.answers.extract import last_boxed
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card import Card
+from kace.cards.card import (
+    UNIVERSAL,
+    Card,
+    Difficulty,
+    Example,
+    Provenance,
+    with_examples,
+)
 from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.errors import DataError, one_line
 from kace.ladder.prompt import NOTHING, Context, fenced, shortened, template
@@ -149,6 +157,45 @@ def read_ids(
         if name in known and name not in found:
             found.append(name)
     return tuple(found[:k]) or None
+
+
+# Demonstrations
+
+
+def demonstration_tree(train: Sequence[Problem]) -> EpistemicTree:
+    """Return a tree in memory with a card per solved training problem, numbered as in the file.
+
+    So relevance, budget, prompt and record treat demonstrations like a tree's.
+    """
+    cards = []
+    for number, problem in enumerate(train, 1):
+        if problem.solution:
+            # Without validation: it has no rule and no trigger, and its solution may be long.
+            card = Card.model_construct(
+                card_id=f"DEMO_NO_{number:05d}",
+                payload=with_examples("", (worked_example(problem),)),
+                routing_conditions=(),
+                difficulty_tag=Difficulty.MEDIUM,
+                domain_tags=(UNIVERSAL,),
+                helpfulness_score=0.0,
+                provenance=Provenance(source="a solved training problem"),
+            )
+            cards.append(card)
+    if not cards:
+        raise DataError(
+            "no training problem has a worked solution",
+            fix="add the field 'solution'",
+        )
+    return EpistemicTree.of((), cards)
+
+
+def worked_example(problem: Problem) -> Example:
+    """Return a problem with its solution, which ends in its answer, without blank lines."""
+    worked = (problem.solution or "").strip()
+    if not last_boxed(worked):
+        worked = f"{worked}\nThe answer is \\boxed{{{problem.answer}}}."
+    text = re.sub(r"\n\s*\n", "\n", problem.text.strip())
+    return Example(text, re.sub(r"\n\s*\n", "\n", worked))
 
 
 # Another domain's cards

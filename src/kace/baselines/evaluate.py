@@ -7,7 +7,6 @@ playbook, a prompt, demonstrations or a tree, and resumes as well.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +19,6 @@ from pydantic import ValidationError
 from kace.baselines.controls import cards_by_family
 from kace.baselines.systems import (
     Inputs,
-    applies_threshold,
     open_system,
     spec_of,
 )
@@ -30,7 +28,7 @@ from kace.errors import DataError
 from kace.files import inside, read_plain, readable
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import template_hashes
-from kace.ladder.session import Session, open_session
+from kace.ladder.session import open_session
 from kace.learning import StepResult
 from kace.learning.study import (
     SEEDS_PER_EPOCH,
@@ -43,7 +41,13 @@ from kace.learning.study import (
 )
 from kace.learning.teacher import Partition, open_teacher, partition
 from kace.models.base import ChatModel
-from kace.problems import Dataset, Problem, load_bundled, load_problems
+from kace.problems import (
+    Dataset,
+    Problem,
+    load_bundled,
+    load_problems,
+    problems_hash,
+)
 from kace.runs.manifest import default_folder, manifest_of, solver_prompts
 from kace.runs.run import OnSolution, Run, ignore, work_through
 from kace.runs.shards import Shard
@@ -66,11 +70,9 @@ class Trial:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All problems of the data, or those of the shard."""
-        return (
-            self.shard.take(self.data.problems)
-            if self.shard
-            else self.data.problems
-        )
+        if self.shard is None:
+            return self.data.problems
+        return self.shard.take(self.data.problems)
 
     def manifest(self) -> dict[str, object]:
         """Return what the run depends on."""
@@ -79,10 +81,9 @@ class Trial:
         system = {
             "name": self.system,
             "artefact": _hash_artefact(self.artefact),
-            **spec.facts(),
         }
-        if spec.fewshot and not applies_threshold(self.config):
-            system["relevance_threshold"] = "not applied"
+        if "llm" in spec.selector:
+            system |= template_hashes("systems")
         problems = {
             "name": data.name,
             "split": data.split,
@@ -108,11 +109,8 @@ class Trial:
         if self.config.tree:
             for file in self.config.tree.glob("learn/*/problems.jsonl"):
                 train += load_problems(file)
-        found = {}
-        for family, cards in cards_by_family(self.tree, train).items():
-            if family in families:
-                found[family] = sorted(cards)
-        return found
+        cards = cards_by_family(self.tree, train)
+        return {name: sorted(cards[name]) for name in cards if name in families}
 
     def folder(self) -> Path:
         """Return the default folder of the run."""
@@ -141,45 +139,34 @@ async def run_trial(
 ) -> None:
     """Solve every problem on every seed that the run does not hold yet; `recalled` gets those it holds.
 
-    Calls of a model that is given are not kept.
+    Calls of a model that is given are not kept. Batches hold all seeds, other runs one seed at a time.
     """
     calls = run.calls if model is None else None
-    opening = open_session(
-        trial.config,
-        calls=calls,
-        model=model,
-        observer=observer,
-    )
-    async with opening as session:
-        await solve_trial(trial, run, session, recalled)
-
-
-async def solve_trial(
-    trial: Trial,
-    run: Run,
-    session: Session,
-    recalled: OnSolution = ignore,
-) -> None:
-    """Solve a trial in an open session. Batches hold all seeds, other runs one seed at a time."""
     abreast = trial.seeds if trial.config.batch else 1
-    window = max(1, session.window // abreast)
-
-    async def solve_seed(seed: int) -> None:
-        inputs = Inputs(
-            trial.tree,
-            trial.artefact,
-            trial.config,
-            session.classifier,
-            session.role("helper"),
-            seed,
-        )
-        system = open_system(trial.system, inputs)
-        system.check(trial.problems)
-        solve = partial(system.solve, kit=replace(session.kit, seed=seed))
-        await run.solve(trial.problems, solve, seed, window, on_known=recalled)
-
     first = trial.config.seed
-    await work_through(range(first, first + trial.seeds), abreast, solve_seed)
+    async with open_session(
+        trial.config, calls=calls, model=model, observer=observer
+    ) as session:
+
+        async def solve_seed(seed: int) -> None:
+            inputs = Inputs(
+                trial.tree,
+                trial.artefact,
+                trial.config,
+                session.classifier,
+                session.role("helper"),
+                seed,
+            )
+            system = open_system(trial.system, inputs)
+            system.check(trial.problems)
+            solve = partial(system.solve, kit=replace(session.kit, seed=seed))
+            window = max(1, session.window // abreast)
+            await run.solve(
+                trial.problems, solve, seed, window, on_known=recalled
+            )
+
+        seeds = range(first, first + trial.seeds)
+        await work_through(seeds, abreast, solve_seed)
 
 
 def _hash_artefact(artefact: Path | None) -> str | None:
@@ -224,24 +211,22 @@ class TrainPlan:
 
     def manifest(self) -> dict[str, object]:
         """Return what a training depends on, free of secrets; epochs may grow."""
-        settings: dict[str, object] = {"what": self.method}
-        settings["domains"] = list(self.tree.domain_names)
-        if self.method == "reflections":
-            settings["tree"] = self.tree.content_hash()
-            settings["failures"] = self.failures
         prompts = solver_prompts(self.config)
         for part in PROMPTS:
             prompts |= template_hashes(part)
-        problems = {
-            "problems": _identity(self.train),
-            "validation": _identity(self.validation),
-        }
         return {
             **manifest_of(self.config),
             "teacher": self.config.teacher,
-            "settings": settings,
+            "settings": {
+                "what": self.method,
+                "failures": self.failures,
+                "tree": self.tree.content_hash(),
+            },
             "prompts": prompts,
-            "train": problems,
+            "train": {
+                "problems": problems_hash(self.train),
+                "validation": problems_hash(self.validation),
+            },
         }
 
 
@@ -312,14 +297,6 @@ def read_artefact(
         raise DataError(f"{file}: not a {what} ({reason})", fix=fix) from None
     made = getattr(found, "kind", method)
     if made != method:
-        raise DataError(
-            f"{file}: made by kace learn --method {made}, not by kace learn --method {method}",
-            fix=fix,
-        )
+        what = f"made by kace learn --method {made}"
+        raise DataError(f"{file}: {what}", fix=fix)
     return found
-
-
-def _identity(problems: Sequence[Problem]) -> dict[str, object]:
-    pairs = [[problem.id, problem.answer] for problem in problems]
-    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
-    return {"count": len(pairs), "hash": digest}

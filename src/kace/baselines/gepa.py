@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -53,7 +54,6 @@ class Rollout(StepResult):
     expected: str | None
     outcome: str
     call: str  # the key of its text
-    detail: str = ""
 
 
 class Rollouts(StepResult):
@@ -81,7 +81,6 @@ class GepaPrompt(StepResult):
     v: Literal[1] = 1
     instructions: Annotated[str, Field(min_length=1)]
     best: int = 0  # its place among the candidates; 0 is the seed prompt
-    metric_calls: int = 0
     candidates: tuple[EvolvedPrompt, ...] = ()
 
 
@@ -166,10 +165,9 @@ class GepaRun:
 
         plan = self.training.plan
         iterations = plan.epochs * math.ceil(len(plan.train) / MINIBATCH)
+        seed = template("solve", subject_of(plan.config))
         found: GEPAResult[Rollout, int] = optimize(
-            seed_candidate={
-                COMPONENT: template("solve", subject_of(plan.config))
-            },
+            seed_candidate={COMPONENT: seed},
             trainset=list(plan.train),
             valset=list(plan.validation) or None,
             adapter=self,
@@ -183,17 +181,15 @@ class GepaRun:
             track_best_outputs=False,
         )
         candidates = []
-        for texts, score in zip(
-            found.candidates, found.val_aggregate_scores, strict=True
-        ):
+        for place, texts in enumerate(found.candidates):
+            score = round(found.val_aggregate_scores[place], 6)
             candidate = EvolvedPrompt(
-                instructions=texts[COMPONENT], score=round(score, 6)
+                instructions=texts[COMPONENT], score=score
             )
             candidates.append(candidate)
         return GepaPrompt(
             instructions=candidates[found.best_idx].instructions,
             best=found.best_idx,
-            metric_calls=found.total_metric_calls or 0,
             candidates=tuple(candidates),
         )
 
@@ -209,15 +205,14 @@ class GepaRun:
         """Make one attempt per problem. A failed one scores 0; only what ends the run is raised."""
         from gepa.core.adapter import EvaluationBatch
 
-        rollouts = list(
-            self._call(self._score(candidate[COMPONENT], batch)).rollouts
-        )
-        rows = list(map(self._row, batch, rollouts)) if capture_traces else None
-        scores = [rollout.score for rollout in rollouts]
+        scored = self._call(self._score(candidate[COMPONENT], batch))
+        rollouts = list(scored.rollouts)
         return EvaluationBatch(
             outputs=rollouts,
-            scores=scores,
-            trajectories=rows,
+            scores=[rollout.score for rollout in rollouts],
+            trajectories=list(map(self._row, batch, rollouts))
+            if capture_traces
+            else None,
         )
 
     def make_reflective_dataset(
@@ -247,12 +242,10 @@ class GepaRun:
         source = FixedText(context, TokenCounter(kit.model))
         system = System("gepa", source, attempts=1)
 
-        async def attempt(problem: Problem) -> Rollout:
-            return _rollout(await system.solve(problem, kit))
-
         async def score() -> Rollouts:
-            rollouts = await self.training.each(batch, attempt)
-            return Rollouts(rollouts=tuple(rollouts))
+            solve = partial(system.solve, kit=kit)
+            solutions = await self.training.each(batch, solve)
+            return Rollouts(rollouts=tuple(map(_rollout, solutions)))
 
         place = _digest(instructions, *(problem.id for problem in batch))
         step = StepName("gepa", "score", place=place)
@@ -291,7 +284,6 @@ def _rollout(solution: Solution) -> Rollout:
         expected=solution.expected,
         outcome=attempt.outcome.value,
         call=attempt.call,
-        detail=attempt.detail,
     )
 
 

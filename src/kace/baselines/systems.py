@@ -6,12 +6,11 @@ All use the same solver, judge and accounting. They differ in what attempts read
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from kace.baselines.controls import (
     CardPicker,
@@ -19,6 +18,7 @@ from kace.baselines.controls import (
     ModelPicker,
     Placebo,
     cards_by_family,
+    demonstration_tree,
     random_domain,
     require_families,
     require_gold_domains,
@@ -34,11 +34,12 @@ from kace.ladder.ladder import (
     solve,
 )
 from kace.ladder.policies import SkipEs
-from kace.ladder.prompt import Context, neutral, subject_of, template_hashes
+from kace.ladder.prompt import Context, neutral, subject_of
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.retrieve import (
     Retriever,
     Router,
+    Selector,
     TokenCounter,
     fixed_router,
     registry_router,
@@ -46,183 +47,82 @@ from kace.ladder.retrieve import (
 from kace.ladder.tiers import FROM_MS, Gate, Tier, TierName
 from kace.learning.study import refuse_overlap
 from kace.models.base import ChatModel
-from kace.problems import Problem, load_problems
+from kace.problems import DATA, Problem, load_problems
 
-DEFAULT_K = 8
-FEWSHOT_K = 2
-CANDIDATES = 20
-# attempts of best-of-N
-LEAST = 2
-MOST = 100
+DEFAULT_K = 8  # cards that a system picks
+FEWSHOT_K = 2  # demonstrations
+CANDIDATES = 20  # cards that a model picks among
+MOST = 100  # attempts of best-of-N
 UNBOUNDED = 1 << 40  # more tokens than any tree has
-
-
-class Need(StrEnum):
-    """What must be given before a system can be opened or run."""
-
-    TREE = "tree"
-    ARTEFACT = "trained file"  # a playbook, a prompt or demonstrations
-    TRAINING_FILE = "training file"  # the tree's, with families
-    GOLD_DOMAINS = "gold domains"  # domains of the tree's registry
+TRAINING = "training file"
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One row of the table: a system as the parts it is made of. What is empty is as configured."""
+    """A system as the parts it is made of; see systems.toml."""
 
     name: str
     about: str
-    source: Literal[
-        "tree",
-        "nothing",
-        "empty_block",
-        "ace",
-        "domain_ace",
-        "gepa",
-        "knn_fewshot",
-    ] = "nothing"
-    router: Literal["", "every", "gold", "random", "none"] = ""
-    selector: Literal[
-        "",
-        "placebo",
-        "everything",
-        "llm",
-        "nearest",
-        "llm_of_nearest",
-        "family",
-    ] = ""
-    attempts: int = 0  # of a system without a ladder
+    source: str = ""
+    router: str = ""
+    selector: str = ""
+    attempts: int = 0
+    trainer: str = ""
+    artefact: str = ""
 
     @property
-    def trainer(self) -> str:
-        """The `kace learn --method` that makes what it reads; empty for a learned tree, or nothing."""
-        if self.name == "kace-reflections":
-            return "reflections"
-        if self.source in ("tree", "nothing", "empty_block"):
-            return ""
-        return self.source.replace("_", "-")
-
-    @property
-    def fewshot(self) -> bool:
-        """Whether it reads solved training problems."""
-        return self.source == "knn_fewshot"
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether it shows all of its cards, whatever `max_card_tokens` is."""
-        return self.router == "every" or self.selector == "everything"
-
-    @property
-    def k(self) -> int:
-        """Cards or demonstrations that it picks by default."""
-        return FEWSHOT_K if self.fewshot else DEFAULT_K
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        """What must be given before it can be opened or run."""
-        needs = set()
-        if self.source == "tree":
-            needs.add(Need.TREE)
-        elif self.trainer:
-            needs.add(Need.ARTEFACT)
-        if self.selector == "family":
-            needs.add(Need.TRAINING_FILE)
-        if self.router == "gold":
-            needs.add(Need.GOLD_DOMAINS)
-        return frozenset(needs)
-
-    def facts(self) -> dict[str, int | str]:
-        """Return what the manifest of a run records beside the name and the configuration."""
-        facts: dict[str, int | str] = {}
-        if self.unbounded:
-            facts["max_card_tokens"] = "not applied"
-        if self.selector in ("llm", "nearest", "llm_of_nearest"):
-            facts["k"] = self.k
-        if self.selector == "llm_of_nearest":
-            facts["candidates"] = CANDIDATES
-        if self.selector in ("llm", "llm_of_nearest"):
-            facts |= template_hashes("systems")
-        return facts
+    def reads_tree(self) -> bool:
+        """Whether it reads the cards of a tree."""
+        return self.source == "tree"
 
 
-_TABLE = (
-    Spec("single", "one attempt", attempts=1),
-    Spec("best-of-5", "five attempts, the plurality wins; any N from 2 to 100", attempts=5),
-    Spec("tiered", "the ladder, reading nothing"),
-    Spec("kace", "the ladder, reading its block of the tree", "tree"),
-    Spec("kace-no-domain", "ablation: every card of the tier, whatever its domain and max_card_tokens", "tree",
-         "every"),
-    Spec("kace-monolithic", "ablation: every card in one context, without the limit of max_card_tokens", "tree", "none",
-         "everything"),
-    Spec("kace-router", f"ablation: an LLM picks {DEFAULT_K} cards from all", "tree", "none", "llm"),
-    Spec("kace-retriever", f"ablation: the {DEFAULT_K} cards nearest in meaning", "tree", "none", "nearest"),
-    Spec("kace-reranked", f"control: an LLM picks {DEFAULT_K} of the {CANDIDATES} cards nearest in meaning", "tree",
-         "none", "llm_of_nearest"),
-    Spec("kace-oracle", "control: the problem's own domain instead of the router's", "tree", "gold"),
-    Spec("kace-random", "control: a domain drawn at random", "tree", "random"),
-    Spec("kace-placebo", "control: another domain's block", "tree", selector="placebo"),
-    Spec("kace-empty-prompt", "control: the prompt of a block without its cards", "empty_block"),
-    Spec("kace-reflections", "ablation: a tree of the solver's own reflections", "tree"),
-    Spec("ace", "one attempt with an ACE playbook", "ace", attempts=1),
-    Spec("domain-ace", "one attempt with the playbook of its domain", "domain_ace", attempts=1),
-    Spec("tiered-ace", "the ladder, reading an ACE playbook at HS", "ace"),
-    Spec("gepa", "one attempt with a GEPA prompt", "gepa", attempts=1),
-    Spec("tiered-gepa", "the ladder, with a GEPA prompt at HS", "gepa"),
-    Spec("knn-fewshot", f"the ladder, reading the {FEWSHOT_K} nearest solved training problems as demonstrations",
-         "knn_fewshot", "none", "nearest"),
-    Spec("oracle-card", "ceiling: the cards of the problem's own family", "tree", "none", "family"),
-)  # fmt: skip
-SYSTEMS: Mapping[str, Spec] = {spec.name: spec for spec in _TABLE}
-"""The table by name, in the order of reports."""
+def _read_specs() -> Mapping[str, Spec]:
+    text = (DATA / "systems.toml").read_text(encoding="utf-8")
+    specs = {}
+    for row in tomllib.loads(text)["system"]:
+        specs[row["name"]] = Spec(**row)
+    return specs
+
+
+SYSTEMS = _read_specs()
+"""The systems by name, in the order of reports."""
 
 
 def spec_of(name: str) -> Spec:
-    """Return the row of a name, best-of-N for any N included; raises `UsageError` for an unknown one."""
+    """Return the system of a name, best-of-N for any N included; raises `UsageError` for an unknown one."""
     if name in SYSTEMS:
         return SYSTEMS[name]
     found = re.fullmatch(r"best-of-([1-9]\d{0,5})", name)
-    if not found:
-        raise UsageError(
-            f"unknown system '{name[:40]}'",
-            fix=f"choose one of {', '.join(SYSTEMS)}",
-        )
-    attempts = int(found.group(1))
-    if not LEAST <= attempts <= MOST:
-        raise UsageError(
-            f"best-of-N makes {LEAST} to {MOST} attempts, not {attempts}",
-            fix=f"choose N from {LEAST} to {MOST}, or use single for one attempt",
-        )
-    return Spec(
-        name, f"{attempts} attempts, the plurality wins", attempts=attempts
+    if found and 2 <= int(found[1]) <= MOST:
+        about = f"{found[1]} attempts, the plurality wins"
+        return Spec(name, about, attempts=int(found[1]))
+    raise UsageError(
+        f"unknown system '{name[:40]}'",
+        fix=f"choose one of {', '.join(SYSTEMS)}; best-of-N takes 2 to {MOST} attempts",
     )
 
 
 def require(
     name: str, tree: EpistemicTree | None, artefact: Path | None
 ) -> Spec:
-    """Return the row of a system that has all it reads; raises `UsageError` if something is missing."""
+    """Return the system of a name that has all it reads; raises `UsageError` if something is missing."""
     spec = spec_of(name)
     method = "kace learn"
     if spec.trainer:
         method += f" --method {spec.trainer}"
-    missing = (
-        (Need.TREE, tree, f"name one that {method} made: --tree DIR"),
-        (
-            Need.ARTEFACT,
-            artefact,
-            f"make it with {method} --out PATH, then name it: --artefact PATH",
-        ),
-        (
-            Need.TRAINING_FILE,
-            artefact,
-            "name the file that the tree was learned from: --artefact train.jsonl",
-        ),
-    )
-    for need, given, fix in missing:
-        if need in spec.needs and given is None:
-            raise UsageError(
-                f"system '{name}' reads a {need}, and none is given", fix=fix
-            )
+    if spec.reads_tree and tree is None:
+        raise UsageError(
+            f"system '{name}' reads a tree, and none is given",
+            fix=f"name one that {method} made: --tree DIR",
+        )
+    if spec.artefact and artefact is None:
+        fix = f"make it with {method} --out PATH, then name it: --artefact PATH"
+        if spec.artefact == TRAINING:
+            fix = "name the training problems: --artefact train.jsonl"
+        raise UsageError(
+            f"system '{name}' reads a {spec.artefact}, and none is given",
+            fix=fix,
+        )
     return spec
 
 
@@ -239,7 +139,6 @@ class Inputs:
     classifier: ChatModel
     helper: ChatModel  # the solver's model under its own name in the ledger; picks cards
     seed: int
-    k: int | None = None  # cards that are picked; by default the row's
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,86 +194,46 @@ def always(*tiers: Tier) -> Tiers:
 def open_system(name: str, inputs: Inputs) -> System:
     """Return the system of that name, ready to solve; raises `UsageError` if something is missing."""
     spec = require(name, inputs.tree, inputs.artefact)
-    if spec.source == "nothing":
+    if not spec.source:
         return System(name, attempts=spec.attempts)
-    if spec.fewshot:
-        return _open_fewshot(spec, inputs)
-    if spec.source == "tree":
-        return _open_tree(spec, inputs)
-    # What is read is the same for every problem, so ES is skipped for all or for none.
+    # What reads the same for every problem skips ES for all or for none.
     skips = inputs.config.retrieval.es_policy == "skip"
-    source = _open_text(spec, inputs, skips)
-    return System(
-        name, source, spec.attempts, always(*FROM_MS) if skips else locked
-    )
-
-
-def _open_tree(spec: Spec, inputs: Inputs) -> System:
-    """Open a system that reads a tree. With no card to show, it is the ladder alone, without routing."""
-    tree = inputs.tree
-    assert tree is not None  # `open_system` has checked what a system needs
-    if not tree.shown:
-        return System(spec.name)
+    tiers = always(*FROM_MS) if skips else locked
+    if not spec.reads_tree and spec.source != "demonstrations":
+        source = _open_text(spec, inputs, skips)
+        return System(name, source, spec.attempts, tiers)
+    train: Sequence[Problem] = ()
+    if spec.artefact and inputs.artefact:
+        train = load_problems(inputs.artefact, inputs.config.fields)
+    tree = inputs.tree if spec.reads_tree else demonstration_tree(train)
+    assert tree is not None  # `require` has checked it
+    if not tree.shown:  # then it is the ladder alone, without routing
+        return System(name)
     require_domains(spec, tree)
     retriever = _open_retriever(spec, inputs, tree)
-    tiers = SkipEs(retriever)
+    selector = _open_selector(spec, inputs, retriever, train)
+    if selector:
+        retriever.selector = selector
+    if isinstance(selector, FamilyCards):
+        tiers = SkipEs(retriever, selector.covers)
+    elif spec.reads_tree or spec.selector == "near_enough":
+        tiers = SkipEs(retriever)
+    check = partial(check_problems, spec, tree, train)
+    return System(name, retriever, tiers=tiers, check=check)
+
+
+def check_problems(
+    spec: Spec,
+    tree: EpistemicTree,
+    train: Sequence[Problem],
+    problems: Sequence[Problem],
+) -> None:
+    """Raise for problems that a system cannot be evaluated on."""
     if spec.selector == "family":
-        assert inputs.artefact is not None
-        train = load_problems(inputs.artefact, inputs.config.fields)
-        found = cards_by_family(tree, train)
-        if not found:
-            raise DataError(
-                f"{inputs.artefact}: no card of the tree came from a problem in it that has a family",
-                fix="name the file that the tree was learned from, with the field 'family'",
-            )
-        family = FamilyCards(found, retriever.blocks)
-        retriever.selector = family
-
-        def check(problems: Sequence[Problem]) -> None:
-            require_families(problems)
-            refuse_overlap(train, problems, "the evaluated data")
-
-        tiers = SkipEs(retriever, family.covers)
-        return System(spec.name, retriever, tiers=tiers, check=check)
+        require_families(problems)
     if spec.router == "gold":
-        gold = partial(require_gold_domains, names=tree.domain_names)
-        return System(spec.name, retriever, tiers=tiers, check=gold)
-    return System(spec.name, retriever, tiers=tiers)
-
-
-def _open_fewshot(spec: Spec, inputs: Inputs) -> System:
-    """Open a system that reads the nearest solved training problems.
-
-    The relevance threshold holds if it is set. Without one every problem has demonstrations, so ES is skipped for all
-    or for none.
-    """
-    from kace.baselines.fewshot import read_demonstrations
-
-    assert inputs.artefact is not None
-    found = read_demonstrations(inputs.artefact, spec.trainer)
-    check = partial(refuse_overlap, found.train, source="the evaluated data")
-    if not len(found.tree):
-        return System(spec.name, check=check)
-    config = inputs.config
-    changes: dict[str, object] = {"placement": "demonstrations"}
-    if not applies_threshold(config):
-        changes["relevance_threshold"] = 0.0
-    retrieval = config.retrieval.model_copy(update=changes)
-    inputs = replace(
-        inputs, config=config.model_copy(update={"retrieval": retrieval})
-    )
-    retriever = _open_retriever(spec, inputs, found.tree)
-    if retrieval.relevance_threshold:
-        return System(
-            spec.name, retriever, tiers=SkipEs(retriever), check=check
-        )
-    tiers = always(*FROM_MS) if retrieval.es_policy == "skip" else locked
-    return System(spec.name, retriever, tiers=tiers, check=check)
-
-
-def applies_threshold(config: Config) -> bool:
-    """Whether few-shot systems apply the relevance threshold: only if it is set, since plain few-shot has none."""
-    return config.source("retrieval.relevance_threshold") != "default"
+        require_gold_domains(problems, tree.domain_names)
+    refuse_overlap(train, problems, "the evaluated data")
 
 
 def _open_retriever(
@@ -382,23 +241,20 @@ def _open_retriever(
     inputs: Inputs,
     tree: EpistemicTree,
 ) -> Retriever:
-    """Return the tree, read as configured but for the parts that the row replaces."""
-    config = inputs.config.retrieval
-    if spec.unbounded:
-        config = config.model_copy(update={"max_card_tokens": UNBOUNDED})
-    retriever = Retriever(
+    """Return the tree, read as configured but for the parts that the system replaces."""
+    changes: dict[str, object] = {}
+    if spec.router == "every" or spec.selector == "everything":
+        changes["max_card_tokens"] = UNBOUNDED
+    if not spec.reads_tree:
+        changes["placement"] = "demonstrations"
+    return Retriever(
         tree,
         inputs.classifier,
-        config,
+        inputs.config.retrieval.model_copy(update=changes),
         seed=inputs.seed,
         router=_open_router(spec, tree.domain_names, inputs.seed),
         subject=subject_of(inputs.config),
     )
-    if spec.selector == "placebo":
-        retriever.selector = Placebo(retriever.blocks)
-    elif spec.selector in ("everything", "llm", "nearest", "llm_of_nearest"):
-        retriever.selector = _open_picker(spec, inputs, retriever)
-    return retriever
 
 
 def _open_router(
@@ -406,45 +262,56 @@ def _open_router(
     names: Sequence[str],
     seed: int,
 ) -> Router | None:
-    if spec.router == "every":
-        return fixed_router(lambda problem: tuple(names))
-    if spec.router == "gold":
-        return fixed_router(
-            lambda problem: (problem.domain,) if problem.domain else ()
-        )
-    if spec.router == "random":
-        return fixed_router(
-            lambda problem: (random_domain(problem, names, seed),)
-        )
-    if spec.router == "none":
-        return fixed_router(lambda problem: ())
-    return None
+    """Return the system's own router; `None` for the configured one."""
+
+    def gold(problem: Problem) -> tuple[str, ...]:
+        return (problem.domain,) if problem.domain else ()
+
+    def random(problem: Problem) -> tuple[str, ...]:
+        return (random_domain(problem, names, seed),)
+
+    rules: Mapping[str, Callable[[Problem], tuple[str, ...]]] = {
+        "every": lambda problem: tuple(names),
+        "gold": gold,
+        "random": random,
+        "none": lambda problem: (),
+    }
+    return fixed_router(rules[spec.router]) if spec.router else None
 
 
-def _open_picker(
+def _open_selector(
     spec: Spec,
     inputs: Inputs,
     retriever: Retriever,
-) -> CardPicker:
-    """Return the row's way to pick single cards."""
-    k = inputs.k or spec.k
-    nearest = None
+    train: Sequence[Problem],
+) -> Selector | None:
+    """Return the system's own way to choose cards; `None` for the method's."""
+    tree = retriever.tree
+    if not spec.selector:
+        return None
+    if spec.selector == "placebo":
+        return Placebo(retriever.blocks)
+    if spec.selector == "family":
+        found = cards_by_family(tree, train)
+        if not found:
+            raise DataError(
+                f"{inputs.artefact}: no card of the tree came from a problem in it that has a family",
+                fix="name the file that the tree was learned from, with the field 'family'",
+            )
+        return FamilyCards(found, retriever.blocks)
+    k = DEFAULT_K if spec.reads_tree else FEWSHOT_K
     model = None
-    if spec.selector == "nearest":
-        nearest = k
-    elif spec.selector == "llm_of_nearest":
-        nearest = max(CANDIDATES, k)
     if spec.selector in ("llm", "llm_of_nearest"):
         subject = subject_of(inputs.config)
         model = ModelPicker(inputs.helper, k, inputs.seed, subject)
-    relevance = retriever.relevance if spec.fewshot else None
-    cards = retriever.tree.shown
+    nearest = {"nearest": k, "near_enough": k, "llm_of_nearest": CANDIDATES}
+    gated = spec.selector == "near_enough"
     return CardPicker(
-        cards,
+        tree.shown,
         retriever.budget,
-        by="words" if spec.fewshot else "meaning",
-        nearest=nearest,
-        relevance=relevance,
+        by="meaning" if spec.reads_tree else "words",
+        nearest=nearest.get(spec.selector),
+        relevance=retriever.relevance if gated else None,
         model=model,
     )
 
@@ -478,24 +345,23 @@ def _open_text(
         return FixedText(
             Context(empty_block=True, placement=placement), counter
         )
-    assert inputs.artefact is not None
-    if spec.source == "domain_ace":
-        books = read_playbooks(inputs.artefact, "domain-ace")
-        router = registry_router(
-            config.retrieval,
-            books.domains,
-            inputs.classifier,
-            inputs.seed,
-            subject_of(config),
-        )
-        notes = {name: book.text for name, book in books.playbooks.items()}
-        return RoutedNotes(router, notes, counter)
-    if spec.source == "ace":
-        book = read_playbooks(inputs.artefact, "ace").playbooks[ALL]
-        context = Context(notes=book.text)
-    else:
+    assert inputs.artefact is not None  # `require` has checked it
+    if spec.source == "gepa":
         instructions = read_prompt(inputs.artefact).instructions
         context = Context(instructions=neutral(instructions))
+    else:
+        books = read_playbooks(inputs.artefact, spec.source)
+        notes = {name: book.text for name, book in books.playbooks.items()}
+        if spec.source == "domain-ace":
+            router = registry_router(
+                config.retrieval,
+                books.domains,
+                inputs.classifier,
+                inputs.seed,
+                subject_of(config),
+            )
+            return RoutedNotes(router, notes, counter)
+        context = Context(notes=notes[ALL])
     tiers = {TierName.FLAT, TierName.HS}
     if skips:
         tiers.add(TierName.MS)

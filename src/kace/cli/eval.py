@@ -56,7 +56,7 @@ from kace.runs.table import Table
 @click.option(
     "--artefact",
     type=PATH,
-    help="What kace learn --method wrote; for oracle-card, the training file.",
+    help="What kace learn --method wrote; for few-shot and oracle-card, the training file.",
 )
 @takes(
     "json",

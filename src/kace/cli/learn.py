@@ -17,7 +17,6 @@ from kace.baselines.evaluate import (
     Trial,
     open_training,
 )
-from kace.baselines.fewshot import train_knn
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cards.card import Status, plain_points
@@ -81,7 +80,7 @@ TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
     "gepa": train_gepa,
     "reflections": train_reflections,
 }
-METHODS = ("kace", *TRAINERS, "knn-fewshot")
+METHODS = ("kace", *TRAINERS)
 TREE = click.argument("tree", type=PATH)
 
 
@@ -165,9 +164,9 @@ def command(
 
     With --tree, what is learned is added to the cards of that tree.
 
-    Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, the
-    solver's own reflections, or few-shot demonstrations. For domain-ace and
-    reflections, --tree names a tree whose domains are used.
+    Other methods make what KACE is compared with: an ACE playbook, a GEPA prompt, or
+    the solver's own reflections. For domain-ace and reflections, --tree names a tree
+    whose domains are used.
     """
     if context.invoked_subcommand:
         return
@@ -477,11 +476,6 @@ def _train_method(
         chosen,
         str(learning.get("failures", "tier")),
     )
-    if method == "knn-fewshot":
-        made = train_knn(plan)
-        worked = counted(len(made.problems), "training problem")
-        print(f"made         {out}: {len(made.tree)} of {worked} worked")
-        return
     _fetch_weights(config)
 
     def note_step(step: StepName, value: StepResult, fresh: bool) -> None:

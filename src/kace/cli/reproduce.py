@@ -16,7 +16,13 @@ from typing import Any
 import click
 
 from kace.baselines.gepa import require_gepa
-from kace.baselines.systems import SYSTEMS, Need, Spec, require_domains, spec_of
+from kace.baselines.systems import (
+    SYSTEMS,
+    TRAINING,
+    Spec,
+    require_domains,
+    spec_of,
+)
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli.data import load_data
@@ -139,7 +145,7 @@ class Recipe:
     @property
     def learns(self) -> bool:
         """Whether a tree is learned."""
-        reads = any(Need.TREE in spec.needs for spec in self.specs)
+        reads = any(spec.reads_tree for spec in self.specs)
         return reads and self.tree is None
 
     @property
@@ -191,11 +197,11 @@ class Recipe:
         """Return the command that evaluates an arm on the test split."""
         words = ["eval", "--system", spec.name, "--data", self.data("test")]
         words += ["--seeds", str(self.seeds), *self.solver, *PROFILE]
-        if Need.TREE in spec.needs:
+        if spec.reads_tree:
             words += ["--tree", self._made(spec)]
-        if Need.TRAINING_FILE in spec.needs:
+        if spec.artefact == TRAINING:
             words += ["--artefact", self.data("train")]
-        elif Need.ARTEFACT in spec.needs:
+        elif spec.artefact:
             words += ["--artefact", self._made(spec)]
         # Ladders make the same calls at ES, which are paid once.
         runs = self.out / "runs"
@@ -304,7 +310,7 @@ def paper_tables(recipe: Recipe, found: Evaluation) -> dict[str, list[Row]]:
             row |= _ends(-high, -low)
             comparisons.append({**row, "p (Holm)": round(each.adjusted, 4)})
     sizes = []
-    if any(Need.TREE in spec.needs for spec in recipe.specs):
+    if any(spec.reads_tree for spec in recipe.specs):
         sizes = tree_sizes(open_tree(recipe.read_tree))
         cards = ("the paper's", "", *PAPER["trees"][recipe.benchmark])
         sizes.append(dict(zip(sizes[0], cards, strict=True)))

@@ -155,7 +155,7 @@ def evaluation_of(
 def _reads_tree(system: str) -> bool:
     """Whether a system reads the cards of a tree."""
     with suppress(UsageError):
-        return spec_of(system).source == "tree"
+        return spec_of(system).reads_tree
     return False
 
 

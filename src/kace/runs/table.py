@@ -430,8 +430,8 @@ class Table:
     ) -> Table:
         """Return a table of rows; later ones replace earlier ones."""
         table = cls(name, Manifest(manifest))
-        for row in rows:
-            table.put(row, (0, 0))
+        for number, row in enumerate(rows):
+            table.put(row, (number, 0))
         return table
 
     def named(self, name: str) -> Table:
@@ -443,7 +443,7 @@ class Table:
     def put(self, row: SolveRow, place: Place) -> None:
         """Add a row, in place of an earlier one of its problem and seed."""
         key = (row.problem, row.seed)
-        if key in self.found:
+        if self.places.get(key, place) != place:
             self.retried.add(key)
         self.found[key] = row
         self.places[key] = place
