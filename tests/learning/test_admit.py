@@ -228,10 +228,10 @@ def test_a_card_moves_to_the_domain_that_the_teacher_names(block: str):
 
 
 def test_cards_of_both_tiers_are_judged_in_one_letter():
-    hard = card(GOOD, "1. Draw the figure.\n2. Count inside points.", difficulty_tag=Difficulty.HARD)
-    model = Said(ruling(GOOD) + ruling(f"{GOOD}_HARD"))
+    hard = card(OTHER, "1. Draw the figure.\n2. Count inside points.", difficulty_tag=Difficulty.HARD)
+    model = Said(ruling(GOOD) + ruling(OTHER))
     found = ruled(model, card(GOOD), hard)
-    assert [each.card_id for each in found.admitted] == [GOOD, f"{GOOD}_HARD"]
+    assert [each.card_id for each in found.admitted] == [GOOD, OTHER]
     letter = model.requests[0].messages[1].content
     assert "Difficulty: medium\n<card>" in letter and "Difficulty: hard\n<card>" in letter
     assert "Other domains:\n- geometry: problems of geometry" in letter
@@ -284,11 +284,6 @@ def test_a_card_cannot_forge_a_ruling_or_leave_its_quotation():
 def test_two_rulings_on_one_card_cancel_each_other():
     model = Said(ruling(GOOD) + ruling(GOOD, "reject", "wrong", "it is false"), "")
     assert not ruled(model, card(GOOD)).admitted
-
-
-def test_cards_of_one_id_at_one_place_are_one():
-    found = ruled(Said(ruling(GOOD)), card(GOOD), card(GOOD, "Use $n^2$."))
-    assert found.admitted == (card(GOOD),)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_what_is_refused_is_asked_for_once_more_and_then_the_card_stays_without(
 
 
 def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason():
-    known = {FIRST.card_id: FIRST}
+    known = [FIRST]
     context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
     cases = {
         block(SECOND, part()): "no card of that id",
@@ -83,6 +83,5 @@ def test_without_cards_nothing_is_asked():
 def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
     assert set(re.findall(r"</?(\w+)>", instructions("illustrate"))) <= set(TAGS)
     context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
-    assert [bad.name for bad in read_examples(instructions("illustrate"), {EXAMPLE_ID: FIRST}, 1, context).bad] == [
-        EXAMPLE_ID
-    ]
+    named = FIRST.model_copy(update={"card_id": EXAMPLE_ID})
+    assert [bad.name for bad in read_examples(instructions("illustrate"), [named], 1, context).bad] == [EXAMPLE_ID]

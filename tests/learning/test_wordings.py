@@ -18,7 +18,7 @@ from tests.learning.test_loop import learned, shown
 from tests.learning.world import World
 
 SPEED = sound_card("EXACT_HARMONIC_MEAN_SPEED")
-KNOWN = {SPEED.card_id: SPEED}
+KNOWN = [SPEED]
 FOUR = "A boat rows 3 km up.\nA kite flies 4 m.\nA snail climbs 5 cm.\nA train runs 6 miles."
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
+
+from pydantic import ValidationError
 
 from kace.cards.card import (
     AVOID,
     UNIVERSAL,
     USEFUL,
     Card,
-    CardError,
     Difficulty,
     Status,
-    card_of,
 )
 from kace.cards.tree import Add, Change, Domain, Edit, EpistemicTree
 from kace.errors import one_line
@@ -78,16 +77,11 @@ async def admit(
 ) -> Rulings:
     """Return the cards of a domain that the teacher admits, and the others with reasons.
 
-    Code has checked each card before. The teacher is asked once, and may move a card to
-    another domain. A card without a ruling is refused.
+    Code has checked each card before, and each has an id of its own. The teacher is
+    asked once, and may move a card to another domain. A card without a ruling is refused.
     """
     if not cards:
         return Rulings()
-    waiting: dict[str, Card] = {}
-    for card in cards:
-        free = _with_free_id(card, waiting)
-        same = waiting.get(free.card_id)
-        waiting[free.card_id] = _unite(same, free) if same else free
     parts = ["judge"]
     if any(card.examples for card in cards):
         parts.append("judge_worked")
@@ -97,35 +91,34 @@ async def admit(
             about = neutral(one_line(other.description))
             shown.append(f"- {other.name}: {about}")
     letter = ["\n".join(shown)]
-    for card in waiting.values():
+    for card in cards:
         examples = [neutral(example.text) for example in card.examples]
         text = fenced("card", "\n".join((card_text(card), *examples)))
         letter.append(f"Difficulty: {card.difficulty_tag.value}\n{text}")
+    ids = [card.card_id for card in cards]
     names = [each.name for each in registry]
     reading = await context.teacher.ask(
         context.name,
         instructions(*parts),
         "\n\n".join(letter),
-        lambda reply: read_rulings(reply, tuple(waiting), names),
+        lambda reply: read_rulings(reply, ids, names),
     )
     unruled = Ruling("no_ruling", "the teacher gave no usable ruling on it")
     admitted: list[Card] = []
     refused: list[CardRefusal] = []
-    for name, card in waiting.items():
-        ruling = reading.found.get(name, unruled)
+    for card in cards:
+        ruling = reading.found.get(card.card_id, unruled)
         if ruling.rule:
             refusal = CardRefusal(
-                card_id=name,
+                card_id=card.card_id,
                 by="teacher",
                 rule=ruling.rule,
                 reason=ruling.reason,
             )
             refused.append(refusal)
-        elif ruling.domain:
-            record = card.model_dump(mode="json")
-            admitted.append(card_of({**record, "domain_tags": [ruling.domain]}))
         else:
-            admitted.append(card)
+            domains = [ruling.domain] if ruling.domain else card.domain_tags
+            admitted.append(card.at(card.difficulty_tag, domains))
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))
 
 
@@ -166,11 +159,12 @@ def read_rulings(
         return Ruling(rule, reason)
 
     reading = read_each(reply, RULING, make)
-    found = dict(reading.found)
-    for bad in reading.bad:  # two blocks on one card: neither counts
-        found.pop(bad.name, None)
-    single = replace(reading, found=found)
-    return single.expecting(names, "there is no ruling on this card")
+    # Of two blocks on one card, neither counts.
+    twice = {bad.name for bad in reading.bad}
+    found = {name: reading.found[name] for name in reading.found.keys() - twice}
+    return Reading(found, reading.bad).expecting(
+        names, "there is no ruling on this card"
+    )
 
 
 # Consolidation: the same id or nearly the same text is one card.
@@ -179,7 +173,6 @@ NEAR_DUPLICATE = 0.7
 NGRAM = 3
 """The share of n-grams in common, of those either card has, that makes them one."""
 MAX_SUPPORTING = 64  # problems that a card names; the first ones stay
-MAX_ID_TOKENS = 6
 
 _LABELS = re.compile(rf"^(?:{USEFUL}|{AVOID})\s*$", re.MULTILINE)
 _TOKEN = re.compile(r"\\[A-Za-z]+|[^\W\d_]+|\d+(?:\.\d+)?|[-+*/^=<>≤≥≠%!|]")
@@ -222,20 +215,22 @@ def consolidate(
         twin = _twin(proposed, known)
         card = proposed if twin else _with_free_id(proposed, known)
         twin = twin or known.get(card.card_id)
-        reason = "it has nearly the same text"
-        if twin and card.card_id == twin.card_id:
-            reason = "it has the same id"
-        united = card if twin is None else _unite(twin, card)
-        if twin and twin.status is Status.DEPRECATED:
-            reason += ", and that card is deprecated"
-        elif united != twin:
-            known[united.card_id] = united
-            changed[united.card_id] = united
+        united = card
         if twin:
+            united = _unite(twin, card)
+            reason = "it has nearly the same text"
+            if card.card_id == twin.card_id:
+                reason = "it has the same id"
+            if twin.status is Status.DEPRECATED:
+                united = twin
+                reason = "it repeats a deprecated card"
             merge = Merge(
                 card_id=card.card_id, into=twin.card_id, reason=reason
             )
             merged.append(merge)
+        if united != twin:
+            known[united.card_id] = united
+            changed[united.card_id] = united
     changes: list[Change] = []
     for name, card in changed.items():
         changes.append(Edit(card) if name in tree else Add(card))
@@ -244,26 +239,21 @@ def consolidate(
 
 def same_knowledge(left: Card, right: Card) -> bool:
     """Whether two cards have nearly the same text, with the same signs and numbers."""
-    one = _wording(left.rule)
-    other = _wording(right.rule)
-    nested = one.signs <= other.signs or other.signs <= one.signs
-    common = len(one.ngrams & other.ngrams)
-    return nested and common >= NEAR_DUPLICATE * len(one.ngrams | other.ngrams)
-
-
-class _Wording(NamedTuple):
-    ngrams: frozenset[tuple[str, ...]]
-    signs: Counter[str]
+    one, signs = _wording(left.rule)
+    other, other_signs = _wording(right.rule)
+    nested = signs <= other_signs or other_signs <= signs
+    return nested and len(one & other) >= NEAR_DUPLICATE * len(one | other)
 
 
 @lru_cache(maxsize=16_384)
-def _wording(rule: str) -> _Wording:
+def _wording(rule: str) -> tuple[frozenset[tuple[str, ...]], Counter[str]]:
+    """Return the n-grams of a rule, and its signs and numbers."""
     words = []
-    for token in _TOKEN.findall(_LABELS.sub("", rule)):
-        if token.lower() not in _FILLER:
-            words.append(token.lower())
+    for token in _TOKEN.findall(_LABELS.sub("", rule).lower()):
+        if token not in _FILLER:
+            words.append(token)
     signs = Counter(filter(_SIGN.fullmatch, words))
-    return _Wording(frozenset(ngrams(words, min(NGRAM, len(words)))), signs)
+    return frozenset(ngrams(words, min(NGRAM, len(words)))), signs
 
 
 def _twin(card: Card, known: Mapping[str, Card]) -> Card | None:
@@ -282,10 +272,9 @@ def _with_free_id(card: Card, known: Mapping[str, Card]) -> Card:
     where: str = card.domain_tags[0]
     if card.difficulty_tag is not namesake.difficulty_tag:
         where = card.difficulty_tag.value
-    suffix = where.upper().split("_")
-    stem = card.card_id.split("_")[: MAX_ID_TOKENS - len(suffix)]
-    name = "_".join((*stem, *suffix))
-    return card_of({**card.model_dump(mode="json"), "card_id": name})
+    stem = card.card_id[:40].rstrip("_")
+    name = f"{stem}_{where[:20].rstrip('_').upper()}"
+    return card.model_copy(update={"card_id": name})
 
 
 def _read_together(left: Card, right: Card) -> bool:
@@ -298,15 +287,12 @@ def _read_together(left: Card, right: Card) -> bool:
 
 def _unite(first: Card, other: Card) -> Card:
     """Return the first card with the other's problems added."""
-    record = first.model_dump(mode="json")
-    names = dict.fromkeys(
-        (
-            *first.provenance.supporting_problems,
-            *other.provenance.supporting_problems,
-        )
-    )
-    record["provenance"]["supporting_problems"] = list(names)[:MAX_SUPPORTING]
+    ours = first.provenance
+    theirs = other.provenance.supporting_problems
+    names = tuple(dict.fromkeys((*ours.supporting_problems, *theirs)))
+    more = {"supporting_problems": names[:MAX_SUPPORTING]}
+    united = dict(first) | {"provenance": dict(ours) | more}
     try:
-        return card_of(record)
-    except CardError:  # the names would make it larger than a card may be
+        return Card.model_validate(united)
+    except ValidationError:  # it would be larger than a card may be
         return first

@@ -245,12 +245,12 @@ async def new_cards(
         cards += found
     if study.settings.evidence == "posterior":
         _, cards = unite_tiers(study.tree, cards)
-        # One letter on two cards of one id could not be read.
-        none = EpistemicTree.of(study.tree.domains, ())
-        changes, merges = consolidate(none, cards)
-        merge = StepName("add", "merge", epoch, f"{place} {domain}")
-        study.log.write(merge, merges)
-        cards = [each.card for each in changes if isinstance(each, Add)]
+    # One letter on two cards of one id could not be read.
+    none = EpistemicTree.of(study.tree.domains, ())
+    changes, merges = consolidate(none, cards)
+    merge = StepName("add", "merge", epoch, f"{place} {domain}")
+    study.log.write(merge, merges)
+    cards = [each.card for each in changes if isinstance(each, Add)]
     works = []
     for number, some in enumerate(split(cards, CARDS_AT_ONCE)):
         step = StepName("add", "admit", epoch, f"{place} {domain}", number)

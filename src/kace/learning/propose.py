@@ -109,7 +109,7 @@ async def find_knowledge(
         lines.append(f"- {neutral(gap)}")
     parts = ["\n".join(lines)]
     for number, failure in enumerate(failed, 1):
-        parts.append(_format_failure(number, failure))
+        parts.append(format_failure(number, failure))
     request = CardRequest(
         cell,
         context,
@@ -210,8 +210,11 @@ def _read_card(block: Block, request: CardRequest) -> Card:
     )
 
 
-def _format_failure(number: int, failure: FailedProblem) -> str:
-    problem = format_problem(number, failure.problem, MAX_PROBLEM_CHARS)
+def format_failure(
+    number: int, failure: FailedProblem, label: str = "", tail: int = 0
+) -> str:
+    """Return a failed problem with the ends of its wrong attempts."""
+    problem = format_problem(number, failure.problem, MAX_PROBLEM_CHARS, label)
     lines = [problem, failure.outcome]
     for attempt in failure.attempts:
         answered = "gave no answer"
@@ -219,5 +222,5 @@ def _format_failure(number: int, failure: FailedProblem) -> str:
             answered = f"answered {quoted_line(attempt.answer)}"
         where = f"Wrong attempt {attempt.index + 1} at {attempt.tier.value}"
         lines.append(f"{where} {answered}. It ends:")
-        lines.append(fenced("attempt", attempt.tail or "(no text)"))
+        lines.append(fenced("attempt", attempt.tail[-tail:] or "(no text)"))
     return "\n".join(lines)

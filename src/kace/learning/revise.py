@@ -9,14 +9,14 @@ with `refine`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kace.answers.extract import last_boxed
 from kace.cards.card import (
     EXAMPLE,
-    MAX_LINE,
     UNIVERSAL,
     Card,
     Difficulty,
@@ -38,7 +38,12 @@ from kace.ladder.prompt import (
 )
 from kace.learning import StepResult
 from kace.learning.measure import Comparison, Impact
-from kace.learning.propose import EXAMPLE_ID, NOT_SHOWN
+from kace.learning.propose import (
+    EXAMPLE_ID,
+    NOT_SHOWN,
+    format_failure,
+    split,
+)
 from kace.learning.study import StepName, Workbench, gather_all
 from kace.learning.teacher import (
     Block,
@@ -49,7 +54,6 @@ from kace.learning.teacher import (
     Screen,
     Teacher,
     TeacherStep,
-    format_problem,
     instructions,
     read_blocks,
     read_each,
@@ -61,6 +65,36 @@ MAX_PROBLEM_CHARS = 1_000
 EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
 WORDINGS = Grammar("wordings", "id", ("id", "text"), text="text")
 WORDINGS_AT_ONCE = 320  # a reply of 16,000 tokens has room for so many
+
+T = TypeVar("T")
+
+
+async def ask_for_each(
+    cards: Mapping[Card, Iterable[str]],
+    wanted: str,
+    step: tuple[Teacher, str, str],
+    read: Callable[[str], Reading[T]],
+) -> Reading[T]:
+    """Ask for something about each card, shown with problems of its kind.
+
+    A step is the teacher, the name of the request, and that of its instructions.
+    """
+    teacher, name, kind = step
+    parts = []
+    for card, problems in cards.items():
+        parts.append(fenced("card", card_text(card)))
+        for text in problems:
+            parts[-1] += "\n" + fenced("problem", neutral(text))
+    parts.append(f"Write {wanted} for each of these cards.")
+    return await teacher.ask(name, instructions(kind), "\n\n".join(parts), read)
+
+
+def _shown_card(block: Block, cards: Iterable[Card]) -> Card:
+    """Return the card that a block names."""
+    for card in cards:
+        if card.card_id == block.fields["id"] != EXAMPLE_ID:
+            return card
+    raise ValueError(NOT_SHOWN)
 
 
 # Demonstrations.
@@ -92,23 +126,21 @@ async def demonstrate(
     """
     if not cards:
         return Demonstrations()
-    shown: list[str] = []
+    shown = {}
     for card in cards:
-        texts: list[str] = []
+        texts = []
         for name in card.provenance.supporting_problems:
-            if name in problems and len(texts) < MAX_SHOWN:
+            if name in problems:
                 texts.append(shortened(problems[name].text, MAX_PROBLEM_CHARS))
-        shown.append(_format_with_problems(card, texts))
-    known = {card.card_id: card for card in cards}
-    each = f"{count} examples, each with a story of its own,"
+        shown[card] = texts[:MAX_SHOWN]
+    wanted = f"{count} examples, each with a story of its own,"
     if count == 1:
-        each = "one example"
-    shown.append(f"Write {each} for each of these cards.")
-    reading = await context.teacher.ask(
-        context.name,
-        instructions("illustrate"),
-        "\n\n".join(shown),
-        lambda reply: read_examples(reply, known, count, context),
+        wanted = "one example"
+    reading = await ask_for_each(
+        shown,
+        wanted,
+        (context.teacher, context.name, "illustrate"),
+        lambda reply: read_examples(reply, cards, count, context),
     )
     return Demonstrations(
         cards=tuple(reading.found.get(card.card_id, card) for card in cards),
@@ -117,37 +149,24 @@ async def demonstrate(
 
 
 def read_examples(
-    reply: str, known: Mapping[str, Card], count: int, context: TeacherStep
+    reply: str, cards: Sequence[Card], count: int, context: TeacherStep
 ) -> Reading[Card]:
     """Return the cards of a reply with their examples; list those without any."""
 
     def make(block: Block) -> Card | CardRefusal:
-        name = _shown_id(block, known)
+        card = _shown_card(block, cards)
         parts = f"\n{block.text}\n".split(f"\n{EXAMPLE}\n")
-        texts = list(filter(str.strip, parts))
-        if len(texts) != count:
+        examples = [_read_example(part) for part in parts if part.strip()]
+        if len(examples) != count:
             raise ValueError(
-                f"it holds {len(texts)} examples, and {count} are asked for"
+                f"it holds {len(examples)} examples, and {count} are asked for"
             )
-        card = known[name].illustrated(list(map(_read_example, texts)))
+        card = card.illustrated(examples)
         return context.screen(card) or card
 
+    names = [card.card_id for card in cards]
     reading = read_each(reply, EXAMPLES, make)
-    return reading.expecting(known, "there is no example for this card")
-
-
-def _format_with_problems(card: Card, problems: Iterable[str]) -> str:
-    lines = [fenced("card", card_text(card))]
-    for text in problems:
-        lines.append(fenced("problem", neutral(text)))
-    return "\n".join(lines)
-
-
-def _shown_id(block: Block, known: Mapping[str, Card]) -> str:
-    name = block.fields["id"]
-    if name == EXAMPLE_ID or name not in known:
-        raise ValueError(NOT_SHOWN)
-    return name
+    return reading.expecting(names, "there is no example for this card")
 
 
 def _read_example(text: str) -> Example:
@@ -166,7 +185,6 @@ class CardWordings(StepResult):
     """The wordings of each card of a request, by its id."""
 
     wordings: dict[str, tuple[str, ...]]
-    refused: int = 0  # wordings that retell a problem held out
 
     @property
     def summary(self) -> str:
@@ -190,52 +208,39 @@ async def find_wordings(
     for card in tree.shown:
         if not card.wordings:
             cards.setdefault(card.domain_tags[0], []).append(card)
-    at_once = WORDINGS_AT_ONCE // count
+
+    async def ask(some: Sequence[Card], name: str) -> CardWordings:
+        shown = {}
+        for card in some:
+            shown[card] = [example.problem for example in card.examples]
+        reading = await ask_for_each(
+            shown,
+            f"{count} wordings",
+            (work.teacher, name, "wordings"),
+            lambda reply: read_wordings(reply, some, count),
+        )
+        found = {}
+        for card_id, lines in reading.found.items():
+            found[card_id] = tuple(line for line in lines if not retells(line))
+        return CardWordings(wordings=found)
+
     requests = []
     for domain, own in sorted(cards.items()):
-        place = " ".join(filter(None, (step.place, domain)))
-        for number, start in enumerate(range(0, len(own), at_once)):
+        place = f"{step.place} {domain}".strip()
+        for number, some in enumerate(split(own, WORDINGS_AT_ONCE // count)):
             part = step._replace(place=place, number=number)
-            some = own[start : start + at_once]
-            ask = partial(
-                _ask_wordings, some, count, work.teacher, str(part), retells
+            once = work.log.once(
+                part, CardWordings, partial(ask, some, str(part))
             )
-            requests.append(work.log.once(part, CardWordings, ask))
+            requests.append(once)
     found: dict[str, tuple[str, ...]] = {}
     for each in await gather_all(requests):
         found.update(each.wordings)
     return found
 
 
-async def _ask_wordings(
-    cards: Sequence[Card],
-    count: int,
-    teacher: Teacher,
-    name: str,
-    retells: Callable[[str], bool],
-) -> CardWordings:
-    known = {card.card_id: card for card in cards}
-    shown = []
-    for card in cards:
-        problems = [example.problem for example in card.examples]
-        shown.append(_format_with_problems(card, problems))
-    shown.append(f"Write {count} wordings for each of these cards.")
-    reading = await teacher.ask(
-        name,
-        instructions("wordings"),
-        "\n\n".join(shown),
-        lambda reply: read_wordings(reply, known, count),
-    )
-    found = {}
-    refused = 0
-    for card_id, lines in reading.found.items():
-        found[card_id] = tuple(line for line in lines if not retells(line))
-        refused += len(lines) - len(found[card_id])
-    return CardWordings(wordings=found, refused=refused)
-
-
 def read_wordings(
-    reply: str, known: Mapping[str, Card], count: int
+    reply: str, cards: Sequence[Card], count: int
 ) -> Reading[tuple[str, ...]]:
     """Return the wordings of a reply by card.
 
@@ -243,22 +248,19 @@ def read_wordings(
     """
 
     def make(block: Block) -> tuple[str, ...]:
-        name = _shown_id(block, known)
+        card = _shown_card(block, cards)
         lines = filter(None, map(str.strip, block.text.split("\n")))
         found = tuple(dict.fromkeys(lines))[:count]
-        if any(len(line) > MAX_LINE for line in found):
-            raise ValueError(f"a wording has at most {MAX_LINE} characters")
         if 2 * len(found) < count:
             raise ValueError(
                 f"it holds {len(found)} wordings, and {count} are asked for"
             )
-        known[name].revised(
-            wordings=found
-        )  # raises if a line cannot be part of a card
-        return found
+        # Raises if a line cannot be part of a card.
+        return card.revised(wordings=found).wordings
 
+    names = [card.card_id for card in cards]
     reading = read_each(reply, WORDINGS, make)
-    return reading.expecting(known, "there are no wordings for this card")
+    return reading.expecting(names, "there are no wordings for this card")
 
 
 # The curator: what it is shown of a domain's cards, and what code checks of its reply.
@@ -267,7 +269,6 @@ MOST_GAPS = 20
 REASON_CHARS = 300
 MOST_PROBLEMS = 30  # problems shown in full; the rest are counted
 MOST_ATTEMPTS = 2
-PROBLEM_CHARS = 2_000
 TAIL_CHARS = 600
 MOST_LABELS = 12
 
@@ -368,21 +369,13 @@ def revision_changes(
     """Return the revisions as changes to a tree, without those that it cannot take."""
     wanted: list[Edit | Deprecate] = []
     for revision in revisions.revisions:
-        if revision.card_id not in tree:
-            continue
-        card = tree.card(revision.card_id)
-        gone = card.status is Status.DEPRECATED
-        if gone or revision.action is Action.KEEP:
-            continue
         if revision.action is Action.DEPRECATE:
-            wanted.append(Deprecate(card.card_id))
-            continue
-        try:
-            edit = Edit(revised_card(card, revision))
-            if applied(tree, edit) != tree:
-                wanted.append(edit)
-        except DataError:  # a card that would break a rule
-            continue
+            wanted.append(Deprecate(revision.card_id))
+        elif revision.action is not Action.KEEP:
+            card = revised_card(tree.card(revision.card_id), revision)
+            with suppress(DataError):  # such as a domain that is not the tree's
+                applied(tree, Edit(card))
+                wanted.append(Edit(card))
     return tuple(wanted)
 
 
@@ -413,15 +406,9 @@ def read_revisions(
     reply: str, domain: DomainCards, screen: Screen
 ) -> Reading[Revision]:
     """Return the revisions of a reply. A change that changes nothing is a KEEP."""
-    cards = {card.card_id: card for card in domain.cards}
 
     def make(block: Block) -> Revision | CardRefusal:
-        name = block.fields["id"]
-        if name not in cards:
-            raise ValueError(
-                "no card of this id is in the request; only those can be revised"
-            )
-        card = cards[name]
+        card = _shown_card(block, domain.cards)
         revision = _parse_revision(block)
         if revision.action is Action.KEEP:
             return revision
@@ -448,15 +435,15 @@ def _parse_revision(block: Block) -> Revision:
         "card_id": fields["id"],
         "reason": one_line(fields["reason"], REASON_CHARS),
         "payload": block.text,
+        "domains": tuple(fields.get("domains", "").replace(",", " ").split()),
     }
-    routing = fields.get("routing", "")
+    routing = fields.get("routing")
     if routing:
         clauses = filter(None, map(str.strip, routing.split(";")))
         given["routing"] = () if routing.lower() == "none" else tuple(clauses)
     if fields.get("difficulty"):
         given["difficulty"] = fields["difficulty"].lower()
-    domains = fields.get("domains", "").replace(",", " ").split()
-    return Revision.model_validate({**given, "domains": tuple(domains)})
+    return Revision.model_validate(given)
 
 
 def _format_domain(of: DomainCards, epoch: int) -> str:
@@ -505,19 +492,10 @@ def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
     parts = [f"# {title}: {len(failed)}"]
     for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
         label = f", {_format_labels((failure.problem.name,))}"
-        problem = format_problem(
-            number, failure.problem, PROBLEM_CHARS, label, "none"
-        )
+        few = failure._replace(attempts=failure.attempts[:MOST_ATTEMPTS])
         final = quoted_line(failure.answer or "none")
-        lines = [problem, failure.outcome, f"Final answer: {final}"]
-        for attempt in failure.attempts[:MOST_ATTEMPTS]:
-            answer = quoted_line(attempt.answer or "none")
-            tail = attempt.tail[-TAIL_CHARS:] or "(no text)"
-            lines.append(
-                f"Wrong attempt at {attempt.tier.value}, answer {answer}. "
-                f"It ends:\n{fenced('attempt', tail)}"
-            )
-        parts.append("\n".join(lines))
+        shown = format_failure(number, few, label, tail=TAIL_CHARS)
+        parts.append(f"{shown}\nFinal answer: {final}")
     if len(failed) > MOST_PROBLEMS:
         parts.append(f"And {len(failed) - MOST_PROBLEMS} more.")
     return "\n\n".join(parts)
@@ -532,18 +510,14 @@ def _format_last_try(last: LastTry) -> str:
         lines.append(f"- {revision.card_id}: {revision.action.value}. {reason}")
         if revision.payload:
             lines.append(f"It was tried as:\n{neutral(revision.payload)}")
-    for refused in last.revisions.refused:
-        name = neutral(refused.card_id)
-        lines.append(f"- {name}: not made. {neutral(refused.reason)}")
-    lines += [
-        "",
-        "# The rerun",
+    rerun = (
+        "\n# The rerun",
         f"Solves compared: {found.n}. Lift: {100 * found.lift:+.1f} points.",
         f"Right only with your revisions: {_format_labels(found.gained)}.",
         f"Wrong only with your revisions: {_format_labels(found.lost)}.",
         f"Not committed: {neutral(found.reason)}.",
-    ]
-    return "\n".join(lines)
+    )
+    return "\n".join((*lines, *rerun))
 
 
 def _format_labels(names: Sequence[str]) -> str:
