@@ -12,7 +12,9 @@ from __future__ import annotations
 import sys
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ from kace.ladder.relevance import (
     open_index,
     words,
 )
-from kace.ladder.retrieve import Index
+from kace.ladder.retrieve import bm25
 from kace.problems import load_bundled
 
 HERE = Path(__file__).resolve().parent
@@ -39,8 +41,10 @@ Scorer = Callable[[str], Sequence[float]]
 
 def by_words(tree: EpistemicTree) -> Scorer:
     """Score by BM25 over all texts of a card."""
-    texts = [words("\n".join(card_texts(card))) for card in tree.shown]
-    return Index(texts).scores
+    texts = []
+    for card in tree.shown:
+        texts.append(Counter(words("\n".join(card_texts(card)))))
+    return partial(bm25, texts=texts)
 
 
 def by_meaning(tree: EpistemicTree, encoder: str) -> Scorer:

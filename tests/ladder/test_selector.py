@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kace.cards.card import Card, Difficulty, Provenance
 from kace.config import RetrievalConfig
 from kace.ladder.relevance import words
-from kace.ladder.retrieve import INDEXED_BLOCKS, Budget, TextSize, _Block, _block_scorer, rank
+from kace.ladder.retrieve import Budget, TextSize, rank
 from kace.models.scripted import Scripted
 
 
@@ -133,10 +133,3 @@ def test_an_edited_card_is_indexed_anew():
     edited = TRIANGLE.revised(payload="Useful when:\n- a hexagon\n\nWork it out.")
     assert rank("hexagon", BLOCK) == BLOCK
     assert rank("hexagon", (REMAINDER, edited, PAIRS))[0] is edited
-
-
-def test_only_so_many_blocks_are_kept():
-    for number in range(2 * INDEXED_BLOCKS):
-        rank("triangle", (card(f"MICRO_CARD_NO{number}", "triangle"),))
-    assert _block_scorer.cache_info().currsize == INDEXED_BLOCKS
-    assert _Block(BLOCK) == _Block(list(BLOCK)) and _Block(BLOCK) != _Block(BLOCK[:2])

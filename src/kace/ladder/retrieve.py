@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import combinations, starmap, zip_longest
-from operator import is_
 from typing import Literal, NamedTuple, Protocol
 
+import numpy as np
+
 from kace.answers.kinds import MATHEMATICS, Subject
-from kace.cards.card import UNIVERSAL, VISIBLE, Card, Status
+from kace.cards.card import UNIVERSAL, Card
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.ladder.prompt import (
@@ -35,7 +36,7 @@ from kace.ladder.prompt import (
     template,
 )
 from kace.ladder.record import Attempt
-from kace.ladder.relevance import Relevance, embed, own_text, words
+from kace.ladder.relevance import Floats, Relevance, embed, own_text, words
 from kace.ladder.tiers import TierName
 from kace.models.base import (
     ChatModel,
@@ -128,24 +129,20 @@ class Retriever:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS would read a card whose demonstrations are near to this problem."""
-        scores = self.relevance.scores(
-            problem.text, self.relevance.skip_threshold
-        )
-        relevant = []
-        for card in map(self.tree.card, scores):
-            shown = card.status is not Status.DEPRECATED
-            if shown and card.examples and card.difficulty_tag in VISIBLE["MS"]:
-                relevant.append(card)
-        context = Context(tuple(relevant), placement=self.config.placement)
-        if not context.beside(problem.text).cards:
+        least = self.relevance.skip_threshold
+        scores = self.relevance.scores(problem.text, least)
+        if not scores:
             return False
         routed = await self.router(problem)
-        domains = {UNIVERSAL, *routed.domains}
-        if all(domains.isdisjoint(card.domain_tags) for card in relevant):
+        near = []
+        for card in self.tree.project(TierName.MS, routed.domains):
+            if card.examples and card.card_id in scores:
+                near.append(card)
+        context = Context(tuple(near), placement=self.config.placement)
+        if not context.beside(problem.text).cards:
             return False
-        self._routed[problem.id] = (
-            routed  # MS follows, and does not route again
-        )
+        # MS follows, and does not route again.
+        self._routed[problem.id] = routed
         return True
 
     async def _route(
@@ -169,17 +166,27 @@ class Retriever:
         routed = await self.router(problem, seen)
         return routed if routed.domains else replace(routed, domains=domains)
 
-    def _open_router(
-        self,
-        model: ChatModel,
-        seed: int,
-    ) -> Router:
+    def _open_router(self, model: ChatModel, seed: int) -> Router:
         if self.config.router == "cards":
-            return partial(
-                route_by_cards, tree=self.tree, relevance=self.relevance
-            )
+            return self._route_by_cards
         domains = self.tree.domains
         return registry_router(self.config, domains, model, seed, self.subject)
+
+    async def _route_by_cards(
+        self, problem: Problem, seen: Sequence[str] = ()
+    ) -> Context:
+        """Return the domain of the most relevant card, if its score reaches the threshold; else route by words."""
+        scores = self.relevance.scores(problem.text, self.relevance.threshold)
+        best = 0.0
+        domains: tuple[str, ...] = ()
+        for card in self.tree.shown:
+            own = [tag for tag in card.domain_tags if tag != UNIVERSAL]
+            if own and scores.get(card.card_id, 0.0) > best:
+                best = scores[card.card_id]
+                domains = (own[0],)
+        if not domains:
+            domains = route_by_words(problem, self.tree.domains)
+        return Context(domains=domains)
 
 
 # Routers
@@ -207,45 +214,23 @@ def registry_router(
     return fixed_router(lambda problem: route_by_words(problem, domains))
 
 
-async def route_by_cards(
-    problem: Problem,
-    seen: Sequence[str] = (),
-    *,
-    tree: EpistemicTree,
-    relevance: Relevance,
-) -> Context:
-    """Return the domain of the most relevant card, if its score reaches the threshold; else route by words."""
-    scores = relevance.scores(problem.text, relevance.threshold)
-    scored = []
-    for card in tree.shown:
-        if card.card_id in scores and set(card.domain_tags) != {UNIVERSAL}:
-            scored.append(card)
-    best = max(scored, key=lambda card: scores[card.card_id], default=None)
-    if best is None:
-        return Context(domains=route_by_words(problem, tree.domains))
-    domains = [tag for tag in best.domain_tags if tag != UNIVERSAL]
-    return Context(domains=tuple(domains[:1]))
-
-
 def route_by_words(
     problem: Problem, domains: Sequence[Domain]
 ) -> tuple[str, ...]:
     """Return the domain whose name, description and signals share most with the problem; none if none does."""
-    registry = tuple(sorted(domains, key=lambda domain: domain.name))
-    if len(registry) < 2:
-        return tuple(domain.name for domain in registry)
-    scores = _registry_index(registry).scores(problem.text)
+    if len(domains) < 2:
+        return tuple(domain.name for domain in domains)
+    registry = sorted(domains, key=lambda domain: domain.name)
+    scores = bm25(problem.text, map(_domain_words, registry))
     best = max(scores)
     return (registry[scores.index(best)].name,) if best > 0 else ()
 
 
-@lru_cache(maxsize=16)
-def _registry_index(registry: tuple[Domain, ...]) -> Index:
-    texts = []
-    for domain in registry:
-        name = domain.name.replace("_", " ")
-        texts.append("\n".join((name, domain.description, *domain.signals)))
-    return Index(map(words, texts))
+@lru_cache(maxsize=256)
+def _domain_words(domain: Domain) -> Counter[str]:
+    name = domain.name.replace("_", " ")
+    text = "\n".join((name, domain.description, *domain.signals))
+    return Counter(words(text))
 
 
 # The classifier
@@ -365,17 +350,17 @@ def read_domains(reply: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_object(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    known = {name.casefold(): name for name in names}
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
         return ()
     # The paper's own form has `primary`.
-    given = [content.get("domain") or content.get("primary")]
+    first = content.get("domain") or content.get("primary")
+    given = {str(first).strip().casefold()}
     if content.get("second"):
-        given.append(content["second"])
-    found = {known.get(str(name).strip().casefold()) for name in given}
-    return () if None in found else tuple(n for n in names if n in found)
+        given.add(str(content["second"]).strip().casefold())
+    found = tuple(name for name in names if name.casefold() in given)
+    return found if len(found) == len(given) else ()
 
 
 # Selecting cards
@@ -429,18 +414,17 @@ class TokenCounter:
 
     def __init__(self, model: ChatModel) -> None:
         self.model = model
-        self._sizes: dict[str, TextSize] = {}
+        self._sizes = {"": TextSize(0, False)}
 
     async def __call__(self, text: str) -> TextSize:
         """Return the size of a text."""
-        if not text:
-            return TextSize(0, False)
         if text not in self._sizes:
-            size = TextSize(len(text) // CHARS_PER_TOKEN, True)
+            counted = None
             if isinstance(self.model, Tokenizer):
                 counted = await self.model.count_tokens(text)
-                if counted is not None:
-                    size = TextSize(counted, False)
+            size = TextSize(len(text) // CHARS_PER_TOKEN, True)
+            if counted is not None:
+                size = TextSize(counted, False)
             self._sizes[text] = size
         return self._sizes[text]
 
@@ -466,7 +450,8 @@ class Budget:
         most = self.config.max_cards if most is None else most
         if most is None or len(cards) <= most:
             return cards
-        return _in_order(cards, rank(problem, cards)[:most])
+        best = rank(problem, cards)[:most]
+        return [card for card in cards if card in best]
 
     async def fit(
         self,
@@ -482,17 +467,15 @@ class Budget:
         if (await self.size(cards)).tokens <= left:
             return tuple(cards)
         chosen = []
-        for card in rank(problem, cards) if ranked is None else ranked:
+        for card in ranked or rank(problem, cards):
             size = (await self.size((card,))).tokens + SEPARATOR
             if size <= left:
                 chosen.append(card)
                 left -= size
-        return _in_order(cards, chosen)
+        return tuple(card for card in cards if card in chosen)
 
     async def size(self, cards: Sequence[Card]) -> TextSize:
         """Return the size of cards as an attempt reads them."""
-        if not cards:
-            return TextSize(0, False)
         return await self.count(shown_text(cards, self.config.placement))
 
 
@@ -501,48 +484,29 @@ def estimate(card: Card) -> int:
     return len(card_text(card)) // CHARS_PER_TOKEN + 1
 
 
-def _in_order(
-    cards: Sequence[Card], chosen: Sequence[Card]
-) -> tuple[Card, ...]:
-    """Return the chosen cards in the order of all."""
-    ids = {card.card_id for card in chosen}
-    return tuple(card for card in cards if card.card_id in ids)
-
-
 # Ranking
 
 K1 = 1.2
 B = 0.75
-INDEXED_BLOCKS = 16  # cached: both card tiers of seven domains, and two more
+KNOWN_CARDS = 20_000  # whose words and embeddings are cached
 
 
-class Index:
-    """Texts prepared for BM25 scoring against any number of problems."""
-
-    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
-        counts = [Counter(text) for text in texts]
-        lengths = [count.total() for count in counts]
-        mean = sum(lengths) / len(lengths) if any(lengths) else 1.0
-        self._size = len(counts)
-        self._postings: dict[str, list[tuple[int, float]]] = {}
-        for place, count in enumerate(counts):
+def bm25(problem: str, texts: Iterable[Counter[str]]) -> list[float]:
+    """Return a score per text, given as its words. A word of the problem counts once."""
+    counts = list(texts)
+    lengths = [count.total() for count in counts]
+    mean = (sum(lengths) or 1) / len(counts)
+    scores = [0.0] * len(counts)
+    # A sum of floats depends on its order.
+    for word in sorted(set(words(problem))):
+        holders = [i for i, count in enumerate(counts) if word in count]
+        rest = len(counts) - len(holders)
+        rarity = math.log(1 + (rest + 0.5) / (len(holders) + 0.5))
+        for place in holders:
+            times = counts[place][word]
             norm = K1 * (1 - B + B * lengths[place] / mean)
-            for word, times in count.items():
-                frequency = times * (K1 + 1) / (times + norm)
-                self._postings.setdefault(word, []).append((place, frequency))
-
-    def scores(self, problem: str) -> list[float]:
-        """Return a score per text. A word counts once, however often it is in the problem."""
-        scores = [0.0] * self._size
-        for word in sorted(
-            set(words(problem))
-        ):  # a sum of floats depends on its order
-            found = self._postings.get(word, ())
-            rest = self._size - len(found)
-            rarity = math.log(1 + (rest + 0.5) / (len(found) + 0.5))
-            for place, frequency in found:
-                scores[place] += rarity * frequency
-        return scores
+            scores[place] += rarity * times * (K1 + 1) / (times + norm)
+    return scores
 
 
 def rank(
@@ -553,27 +517,25 @@ def rank(
     """Return the cards by `words` (BM25) or `meaning` (embeddings), best match first; ties keep their order."""
     if not cards:
         return ()
-    scores = _block_scorer(_Block(cards), by)(problem)
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    if by == "words":
+        scores = bm25(problem, map(_card_words, cards))
+    else:
+        known = np.array([_card_meaning(card) for card in cards])
+        scores = list(known @ embed([problem])[0])
+    order = sorted(range(len(cards)), key=lambda place: -scores[place])
     return tuple(cards[place] for place in order)
 
 
-@lru_cache(maxsize=INDEXED_BLOCKS)
-def _block_scorer(block: _Block, by: str) -> Callable[[str], list[float]]:
-    texts = ["\n".join((own_text(card), *card.wordings)) for card in block]
-    if by == "words":
-        return Index(map(words, texts)).scores
-    known = embed(texts)
-    return lambda problem: list(known @ embed([problem])[0])
+def _found_by(card: Card) -> str:
+    return "\n".join((own_text(card), *card.wordings))
 
 
-class _Block(tuple[Card, ...]):
-    """Cards as a cache key, equal only if they are the same objects: hashing thousands by value is slow."""
+@lru_cache(maxsize=KNOWN_CARDS)
+def _card_words(card: Card) -> Counter[str]:
+    return Counter(words(_found_by(card)))
 
-    def __hash__(self) -> int:
-        return hash(tuple(map(id, self)))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Block) or len(self) != len(other):
-            return False
-        return all(map(is_, self, other))
+@lru_cache(maxsize=KNOWN_CARDS)
+def _card_meaning(card: Card) -> Floats:
+    (meaning,) = embed([_found_by(card)])
+    return np.asarray(meaning)
