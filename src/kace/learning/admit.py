@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
-
-from pydantic import ValidationError
 
 from kace.cards.card import (
     AVOID,
     UNIVERSAL,
     USEFUL,
     Card,
+    CardError,
     Difficulty,
     Status,
 )
@@ -117,8 +117,8 @@ async def admit(
             )
             refused.append(refusal)
         else:
-            domains = [ruling.domain] if ruling.domain else card.domain_tags
-            admitted.append(card.at(card.difficulty_tag, domains))
+            domains = (ruling.domain,) if ruling.domain else card.domain_tags
+            admitted.append(card.revised(domain_tags=domains))
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))
 
 
@@ -291,8 +291,6 @@ def _unite(first: Card, other: Card) -> Card:
     theirs = other.provenance.supporting_problems
     names = tuple(dict.fromkeys((*ours.supporting_problems, *theirs)))
     more = {"supporting_problems": names[:MAX_SUPPORTING]}
-    united = dict(first) | {"provenance": dict(ours) | more}
-    try:
-        return Card.model_validate(united)
-    except ValidationError:  # it would be larger than a card may be
-        return first
+    with suppress(CardError):  # it would be larger than a card may be
+        return first.revised(provenance=dict(ours) | more)
+    return first

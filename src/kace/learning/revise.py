@@ -21,8 +21,8 @@ from kace.cards.card import (
     Card,
     Difficulty,
     Example,
+    Provenance,
     Status,
-    card_of,
     read_example,
     with_examples,
 )
@@ -385,21 +385,23 @@ def revised_card(card: Card, revision: Revision) -> Card:
     A card with another text has proved nothing yet: its figures and its status begin
     anew. The curator is shown the rule alone, so the examples stay.
     """
-    record = card.model_dump(mode="json")
-    if revision.difficulty is not None:
-        record["difficulty_tag"] = revision.difficulty.value
+    fields: dict[str, object] = {}
+    if revision.difficulty:
+        fields["difficulty_tag"] = revision.difficulty
     if revision.domains:
-        record["domain_tags"] = list(revision.domains)
+        fields["domain_tags"] = revision.domains
     if revision.routing is not None:
-        record["routing_conditions"] = list(revision.routing)
+        fields["routing_conditions"] = revision.routing
     if revision.payload and revision.payload.strip() != card.rule:
-        kept = {"source", "supporting_problems", "epoch_introduced"}
-        record["payload"] = with_examples(revision.payload, card.examples)
-        record["helpfulness_score"] = 0.0
-        record["provenance"] = card.provenance.model_dump(
-            mode="json", include=kept
+        known = card.provenance
+        fields["payload"] = with_examples(revision.payload, card.examples)
+        fields["helpfulness_score"] = 0.0
+        fields["provenance"] = Provenance(
+            source=known.source,
+            supporting_problems=known.supporting_problems,
+            epoch_introduced=known.epoch_introduced,
         )
-    return card_of(record)
+    return card.revised(**fields)
 
 
 def read_revisions(
