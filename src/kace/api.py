@@ -106,7 +106,6 @@ class RunSettings(TypedDict, total=False):
     tolerance: float
     logprobs: bool
     vote: Literal["majority", "confidence"]
-    confidence_from: str | Path | None
     router: Literal["model", "words", "cards"]
     relevance_threshold: float
     skip_threshold: float | None

@@ -185,11 +185,9 @@ class RetrievalConfig(BaseModel):
     max_cards: PositiveInt | None = None
     # A larger block is ranked and cut to this.
     max_card_tokens: PositiveInt = 5_000
-    # After the instructions (always so for cards without demonstrations), before the
-    # problem, or as few-shot demonstrations.
-    placement: Literal["instructions", "problem", "demonstrations"] = (
-        "demonstrations"
-    )
+    # After the instructions (always so for cards without demonstrations), or as few-shot
+    # demonstrations.
+    placement: Literal["instructions", "demonstrations"] = "demonstrations"
     # Beyond the paper: `skip` begins at MS if a card covers the problem.
     es_policy: Literal["locked", "skip"] = "locked"
     # Route again after a failed MS, with its attempts in view.
@@ -270,8 +268,6 @@ class Config(BaseModel):
     # Beyond the paper and off (docs/concepts.md). Manifests name them if changed.
     logprobs: bool = False  # record confidences
     vote: Literal["majority", "confidence"] = "majority"
-    # The training run that calibrates it.
-    confidence_from: Path | None = None
     sources: dict[str, Source] = {}
 
     def source(self, name: str) -> Source:

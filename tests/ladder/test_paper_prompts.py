@@ -24,7 +24,6 @@ DEMONSTRATED = card("MICRO_WITH_A_DEMONSTRATION").illustrated((Example("Sum the 
 TREE = EpistemicTree.of((ALGEBRA, GEOMETRY), (*small_tree(), DEMONSTRATED))
 PROBLEM = Problem("What is the sum of squares of the sides?", "1", "p1")
 AS_TEXT = {"router": "model", "relevance_threshold": 0.0, "placement": "instructions", "refine_domain": True}
-BEFORE = {"placement": "problem", "router": "words"}
 
 
 def asked(**settings: object) -> list[Request]:
@@ -49,7 +48,6 @@ def asked(**settings: object) -> list[Request]:
     [
         ({}, 10, "edb693d0553ae17dad22c7fe54ae85ba809bd2036e8ccb1a77635202a96d16cf"),
         (AS_TEXT, 10, "b3cf97d30c548ad0a74cc366257b4aff4a40beabaaff95506de70fb4ede0e1d1"),
-        (BEFORE, 10, "a4f1b53b26bf64d0b8a1f57b4c49746efc9a5c16cd2b4fd9ccfd28c553318bcf"),
     ],
 )
 def test_requests_of_other_profiles_are_what_they_were(settings: dict[str, object], calls: int, frozen: str):

@@ -255,22 +255,6 @@ def test_a_card_that_is_relevant_routes_a_problem_and_else_the_registry(text: st
     assert model.classified == 0
 
 
-def test_cards_can_stand_right_before_the_problem():
-    seen: list[tuple[str, str]] = []
-
-    class Watched(Asked):
-        async def complete(self, request: Request) -> Reply:
-            if request.attempt.tier == "MS":
-                system, user = request.messages
-                seen.append((system.content, user.content))
-            return await super().complete(request)
-
-    solve(Watched(DISTINCT), placement="problem")
-    for system, user in seen:
-        assert "EXACT_MEDCOUNT_CARD" not in system
-        assert user.index("EXACT_MEDCOUNT_CARD") < user.index("How many ways")
-
-
 @pytest.mark.parametrize("threshold", [0.353, 0.46])
 @pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
 def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: float):

@@ -11,7 +11,7 @@ import pytest
 from kace.cards.formats import starter_domains
 from kace.cards.tree import Domain
 from kace.errors import KaceError
-from kace.ladder.prompt import BARRED, Context, fenced, neutral, shortened
+from kace.ladder.prompt import BARRED, Context, neutral, shortened
 from kace.ladder.retrieve import (
     MAX_ATTEMPT_CHARS,
     MAX_PROBLEM_CHARS,
@@ -265,12 +265,6 @@ def test_inequalities_are_left_alone():
     lone = ("<s>", "[a, b]", "a[INSTANCE]", "x<turn", "0<eos<1", "[0, 1]", "⟨s⟩", "<r, s>")
     for text in ("0<|x-3|<2", "a < b > c", "n<problems", "$x<\\frac{1}{2}$", "<<>>", "p<cardinality", *lone):
         assert neutral(text) == text
-
-
-def test_only_tags_of_ours_make_a_fence():
-    assert fenced("card", " a ") == "<card>\na\n</card>"
-    with pytest.raises(ValueError, match="not one of our tags"):
-        fenced("system", "a")
 
 
 def test_long_texts_keep_their_beginning_and_their_end():

@@ -296,7 +296,6 @@ def test_a_row_sums_up_what_the_attempts_say():
         a_try(True, tier=TierName.ES),
         a_try(False, tier=TierName.ES, outcome=Outcome.PROVIDER_ERROR),
         a_try(True).model_copy(update={"input": 900, "cached": 512, "output": 70}),
-        a_try(False, outcome=Outcome.CANCELLED),
     ]
     record = b_solve("a", tries, {MS: ["EXACT_A", "EXACT_B"], HS: ["EXACT_C", "EXACT_B"]})
     recalls = [
@@ -311,7 +310,7 @@ def test_a_row_sums_up_what_the_attempts_say():
         for recall, tokens, calls in zip(record.recalls, (400, 900), (2, 0), strict=True)
     ]
     row = row_of(record.model_copy(update={"recalls": tuple(recalls), "synthesis": a_try(True)}))
-    assert (row.attempts, row.right_attempts) == (3, 2), "cancelled attempts and the finishing one are no evidence"
+    assert (row.attempts, row.right_attempts) == (3, 2), "the finishing attempt is no evidence"
     assert (row.input, row.cached, row.output) == (900, 512, 70)
     assert (row.classifier_calls, row.classifier_input, row.classifier_cached) == (2, 20, 8)
     assert (row.card_tokens, row.estimated) == (900, True)

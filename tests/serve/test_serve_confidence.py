@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from openai import OpenAI
 
 from kace.cards.tree import EpistemicTree
-from kace.ladder.policies import ConfidenceCalibration
 from kace.models.base import Confidence, Request
 from tests.card_samples import small_tree
 from tests.serve.running import Running, Watched
 
-CALIBRATION = {"problems": 9, "attempts": 45, "mean": -1.0, "sd": 0.5}
 ANSWERS = {"ES": ("7", "3"), "MS": ("5", "5", "7")}
 
 
@@ -23,13 +19,10 @@ def unsure_of_five(request: Request) -> Confidence:
 
 
 @pytest.mark.parametrize("tree", [None, small_tree()])
-def test_sure_answers_outweigh_a_majority(tmp_path: Path, tree: EpistemicTree | None, monkeypatch: pytest.MonkeyPatch):
-    calibration = ConfidenceCalibration(**CALIBRATION)
-    monkeypatch.setattr("kace.ladder.policies.calibration_of", lambda folder: calibration)
+def test_sure_answers_outweigh_a_majority(tree: EpistemicTree | None):
     model = Watched(lambda asked: f"It is \\boxed{{{ANSWERS[asked.attempt.tier][asked.attempt.index]}}}")
     model.confidence = unsure_of_five
-    policies = {"vote": "confidence", "confidence_from": tmp_path}
-    with Running(model, tree=tree, **policies) as server:
+    with Running(model, tree=tree, vote="confidence") as server:
         with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
             reply = client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "What is it?"}])
     assert reply.choices[0].message.content == r"It is \boxed{7}"

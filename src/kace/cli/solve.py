@@ -30,7 +30,7 @@ from kace.cli.terminal import (
 )
 from kace.config import Config
 from kace.errors import KaceError, UsageError, counted
-from kace.ladder.record import Outcome, RetrievedContext, Solution
+from kace.ladder.record import RetrievedContext, Solution
 from kace.ladder.tiers import TierName
 from kace.learning.report import RoleForecast
 from kace.models.base import Messages, Request
@@ -260,8 +260,7 @@ def votes_of(solution: Solution, limit: int = 4) -> str:
         parts.append(f"{len(classes) - limit} more")
     silent = 0
     for attempt in solution.attempts:
-        if attempt.answer is None and attempt.outcome is not Outcome.CANCELLED:
-            silent += 1
+        silent += attempt.answer is None
     if silent:
         parts.append(f"none x{silent}")
     return ", ".join(parts)

@@ -152,12 +152,10 @@ async def climb(problem: Problem, kit: Kit) -> Climb:
     recalls: list[RetrievedContext] = []
     for tier in await kit.tiers(problem):
         start = len(attempts)
-        context = NOTHING
-        found = await retrieve(problem, tier, attempts, contexts, kit)
-        if found:
-            context = found
-            contexts.append(found)
-            recalls.append(found.record(tier.name))
+        context = await retrieve(problem, tier, attempts, contexts, kit)
+        if context is not NOTHING:
+            contexts.append(context)
+            recalls.append(context.record(tier.name))
         attempts += await sample(problem, tier, context, kit)
         classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
@@ -196,11 +194,12 @@ async def retrieve(
     before: Sequence[Attempt],
     earlier: Sequence[Context],
     kit: Kit,
-) -> Context | None:
-    """Return what the tier reads, if there is a source and it has something for it."""
+) -> Context:
+    """Return what the tier reads; `NOTHING` without a source, or if it has nothing for the tier."""
     if kit.source is None:
-        return None
-    return await kit.source.retrieve(problem, tier.name, before, earlier)
+        return NOTHING
+    found = await kit.source.retrieve(problem, tier.name, before, earlier)
+    return found or NOTHING
 
 
 # Attempts
@@ -288,18 +287,9 @@ async def sample_once(
 # Answers
 
 
-def read_answer(
-    problem: Problem,
-    text: str,
-    kit: Kit,
-) -> Answer:
-    """Return an answer as the subject's answers are read."""
-    return kit.subject.read(text, problem.text)
-
-
 async def classes_of(
     problem: Problem,
-    attempts: Sequence[Attempt | None],
+    attempts: Sequence[Attempt],
     kit: Kit,
 ) -> tuple[AnswerClass, ...]:
     """Return the classes of equivalent answers. A comparison without a verdict never merges two answers."""
@@ -307,13 +297,19 @@ async def classes_of(
     async def same(left: Answer, right: Answer) -> bool:
         return await kit.judge(left, right) is Verdict.SAME
 
-    answers: list[Answer | None] = []
-    for attempt in attempts:
-        text = attempt.answer if attempt else None
-        answers.append(
-            None if text is None else read_answer(problem, text, kit)
-        )
+    answers = [
+        read_answer(problem, attempt.answer, kit) for attempt in attempts
+    ]
     return await group(answers, same)
+
+
+def read_answer(
+    problem: Problem,
+    text: str | None,
+    kit: Kit,
+) -> Answer | None:
+    """Return an answer as the subject's answers are read."""
+    return None if text is None else kit.subject.read(text, problem.text)
 
 
 async def conclude(
@@ -330,13 +326,16 @@ async def conclude(
     correct = None
     if problem.answer is not None:
         correct = verdict is Verdict.SAME
-        attempts = await mark(climbed, kit)
+        attempts = await mark(problem, attempts, climbed.classes, kit)
     if finishing:
         # If it has an answer, that is the solution's answer, and so is the verdict on it.
         right = correct and finishing.answer is not None
         finishing = finishing.model_copy(update={"correct": right})
     made = [*attempts, finishing] if finishing else attempts
-    classes = [ClassRecord(answer=c.answer.text, positions=c.positions) for c in climbed.classes]  # fmt: skip
+    classes = []
+    for each in climbed.classes:
+        text = each.answer.text
+        classes.append(ClassRecord(answer=text, positions=each.positions))
     return Solution(
         problem=problem.id,
         label=problem.label,
@@ -349,7 +348,7 @@ async def conclude(
         verdict=verdict,
         correct=correct,
         paper_calls=len(attempts),
-        real_calls=sum(attempt.calls for attempt in made),
+        real_calls=len(made),
         seconds=round(seconds, 4),
         failed=any(each.outcome is Outcome.PROVIDER_ERROR for each in made),
         recalls=climbed.recalls,
@@ -365,18 +364,17 @@ def final_answer(climbed: Climb, kit: Kit) -> Answer | None:
 
     By default attempts without an answer are passed over; the paper takes the very last.
     """
-    finishing = climbed.finishing
-    if finishing and finishing.answer is not None:
-        return read_answer(climbed.problem, finishing.answer, kit)
-    if climbed.winner:
-        return climbed.winner.answer
     last = climbed.attempts[climbed.last_tier :]
     if kit.prompts == "paper":
         last = last[-1:]
-    for attempt in reversed(last):
-        if attempt.answer is not None:
-            return read_answer(climbed.problem, attempt.answer, kit)
-    return None
+    text = next(
+        (a.answer for a in reversed(last) if a.answer is not None), None
+    )
+    if climbed.finishing and climbed.finishing.answer is not None:
+        text = climbed.finishing.answer
+    elif climbed.winner:
+        return climbed.winner.answer
+    return read_answer(climbed.problem, text, kit)
 
 
 async def grade(
@@ -385,31 +383,26 @@ async def grade(
     kit: Kit,
 ) -> Verdict | None:
     """Return the verdict against the expected answer; `None` if the problem has none."""
-    if problem.answer is None:
+    expected = read_answer(problem, problem.answer, kit)
+    if expected is None:
         return None
     if answer is None:
         return Verdict.DIFFERENT
-    expected = read_answer(problem, problem.answer, kit)
     return await kit.judge(expected, answer)
 
 
-async def mark(climbed: Climb, kit: Kit) -> tuple[Attempt, ...]:
-    """Return the attempts, each marked right or wrong."""
-    right = await right_positions(climbed.problem, climbed.classes, kit)
-    marked = []
-    for position, attempt in enumerate(climbed.attempts):
-        marked.append(attempt.model_copy(update={"correct": position in right}))
-    return tuple(marked)
-
-
-async def right_positions(
+async def mark(
     problem: Problem,
+    attempts: Sequence[Attempt],
     classes: Sequence[AnswerClass],
     kit: Kit,
-) -> frozenset[int]:
-    """Return the positions of the attempts that gave the expected answer; none if the problem has none."""
+) -> tuple[Attempt, ...]:
+    """Return the attempts, each marked right or wrong."""
     right: set[int] = set()
     for each in classes:
         if await grade(problem, each.answer, kit) is Verdict.SAME:
             right.update(each.positions)
-    return frozenset(right)
+    marked = []
+    for position, attempt in enumerate(attempts):
+        marked.append(attempt.model_copy(update={"correct": position in right}))
+    return tuple(marked)

@@ -9,20 +9,16 @@ import hashlib
 import logging
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from math import fsum
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import BULLET, stray_character
-from kace.config import Config
-from kace.errors import DataError, UsageError
-from kace.files import whole_lines
+from kace.errors import UsageError
 from kace.ladder.ladder import (
     Climb,
     ContextSource,
@@ -38,14 +34,13 @@ from kace.ladder.prompt import (
     template,
     templates_hash,
 )
-from kace.ladder.record import Attempt, Solution, parse_solution
+from kace.ladder.record import Attempt
 from kace.ladder.tiers import (
     FROM_MS,
     LOCKED,
     ExitPath,
     Tier,
     TierName,
-    heaviest,
 )
 from kace.models.base import (
     AttemptKey,
@@ -65,6 +60,7 @@ from kace.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from kace.cards.card import Card
     from kace.ladder.retrieve import Retriever
 
 log = logging.getLogger(__name__)
@@ -87,13 +83,10 @@ class SkipEs:
         retriever: Retriever,
         covers: Callable[[Problem], Awaitable[bool]] | None = None,
     ) -> None:
-        self.skips = retriever.config.es_policy == "skip"
+        config = retriever.config
+        self.skips = config.es_policy == "skip"
         self.covers = covers or retriever.covers
-        if (
-            self.skips
-            and covers is None
-            and not retriever.config.relevance_threshold
-        ):
+        if self.skips and not covers and not config.relevance_threshold:
             raise UsageError(
                 "es_policy 'skip' needs a relevance threshold, and it is 0",
                 fix="set relevance_threshold above 0",
@@ -126,19 +119,14 @@ class Dropout:
         card_ids: Sequence[str],
     ) -> tuple[str, ...]:
         """Return the cards hidden from an attempt, in the order given."""
-        return tuple(
-            name for name in card_ids if self._draw(key, name) < self.rate
-        )
-
-    def _draw(
-        self,
-        key: AttemptKey,
-        card_id: str,
-    ) -> float:
-        parts = (self.seed, key.problem, key.seed, key.tier, key.index, card_id)
-        text = "\x1f".join(map(str, parts))
-        digest = hashlib.sha256(text.encode()).digest()
-        return int.from_bytes(digest[:7], "big") / (1 << 56)
+        attempt = (self.seed, key.problem, key.seed, key.tier, key.index)
+        hidden = []
+        for card_id in card_ids:
+            text = "\x1f".join(map(str, (*attempt, card_id)))
+            digest = hashlib.sha256(text.encode()).digest()
+            if int.from_bytes(digest[:7], "big") < self.rate * (1 << 56):
+                hidden.append(card_id)
+        return tuple(hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +150,6 @@ class DropoutSource:
 
 # Confidence: votes weighted by how sure attempts were
 
-MOST = 5.0  # standard deviations, beyond which a weight no longer changes
-
 
 class WithLogprobs(Wrapper):
     """Requests log-probabilities with every call."""
@@ -185,98 +171,38 @@ def _warn_unsure(model: str) -> None:
     )
 
 
-class ConfidenceCalibration(BaseModel):
-    """The confidence of an average attempt. Manifests name it."""
+async def vote_by_confidence(climbed: Climb, kit: Kit) -> Climb:
+    """Return the climb with the class of the greatest weight over all attempts; exit gates still count votes.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    problems: int
-    attempts: int  # that answered, with confidence
-    mean: float  # of their mean log-probabilities
-    sd: float
-    scale: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ConfidentVote:
-    """Picks the winner by confidence; exit gates still count votes."""
-
-    calibration: ConfidenceCalibration
-
-    async def amend(
-        self,
-        climbed: Climb,
-        kit: Kit,
-    ) -> Climb:
-        """Return the climb with the class of the greatest weight over all attempts."""
-        weights = [self.weight(attempt) for attempt in climbed.attempts]
-        winner = heaviest(climbed.vote, climbed.classes, weights)
-        return replace(climbed, winner=winner, policies=("vote=confidence",))
-
-    def weight(self, attempt: Attempt) -> float:
-        """Return the weight of an attempt's vote: exp(scale z), or 1 without confidence.
-
-        z is the attempt's mean log-probability, standardised.
-        """
-        if attempt.confidence is None:
-            return 1.0
-        found = self.calibration
-        z = (attempt.confidence.logprob - found.mean) / found.sd
-        return math.exp(found.scale * max(-MOST, min(MOST, z)))
+    Ties are broken as in the vote.
+    """
+    weights = confidence_weights(climbed.attempts)
+    sums = {}
+    for each in climbed.classes:
+        # fsum, so that the order of the positions does not matter
+        sums[each.positions[0]] = fsum(weights[at] for at in each.positions)
+    standings = climbed.vote.standings
+    winner = max(standings, key=lambda each: sums[each.first], default=None)
+    return replace(climbed, winner=winner, policies=("vote=confidence",))
 
 
-def calibrate_confidence(
-    solutions: Collection[Solution],
-) -> ConfidenceCalibration | None:
-    """Calibrate on solves of training problems; `None` if fewer than two attempts differ in confidence."""
-    logprobs = []
-    for solution in solutions:
-        for attempt in solution.attempts:
-            if attempt.answer is not None and attempt.confidence:
-                logprobs.append(attempt.confidence.logprob)
-    if len(set(logprobs)) < 2:
-        return None
-    return ConfidenceCalibration(
-        problems=len({solution.problem for solution in solutions}),
-        attempts=len(logprobs),
-        mean=fmean(logprobs),
-        sd=pstdev(logprobs),
-    )
+def confidence_weights(attempts: Sequence[Attempt]) -> list[float]:
+    """Return exp(z) per attempt, or 1 without confidence.
 
-
-def open_vote(config: Config) -> ConfidentVote | None:
-    """Return the configured weighting of votes; `None` if votes are counted."""
-    if config.vote == "majority":
-        return None
-    if config.confidence_from is None:
-        raise UsageError(
-            "vote=confidence needs a calibration",
-            fix="name a training run made with --set logprobs=true: --set confidence_from=RUN",
-        )
-    return ConfidentVote(calibration_of(config.confidence_from))
-
-
-@cache
-def calibration_of(folder: Path) -> ConfidenceCalibration:
-    """Return the calibration on a training run."""
-    trace = folder / "traces.jsonl"
-    if not trace.is_file():
-        fix = "give the --out of kace eval, solve or select"
-        raise DataError(f"{folder}: no {trace.name} in it", fix=fix)
-    solutions: dict[tuple[str, int], Solution] = {}
-    for number, _, line in whole_lines(trace):
-        solution = parse_solution(line, f"{trace}:{number}")
-        if isinstance(solution, Solution):
-            solutions[solution.problem, solution.seed] = solution
-    # In one order, so that the sums do not depend on which solve came first.
-    found = calibrate_confidence([solutions[key] for key in sorted(solutions)])
-    if found is None:
-        raise UsageError(
-            f"{folder}: no confidence to calibrate by",
-            fix="name the folder of a training run made with --set logprobs=true, "
-            "by a model that gives log-probabilities",
-        )
-    return found
+    z is its mean log-probability, standardised over the attempts of the solve that answered.
+    """
+    known = []
+    for attempt in attempts:
+        if attempt.confidence and attempt.answer is not None:
+            known.append(attempt.confidence.logprob)
+    spread = pstdev(known) if known else 0.0
+    weights = []
+    for attempt in attempts:
+        z = 0.0
+        if attempt.confidence and spread:
+            z = (attempt.confidence.logprob - fmean(known)) / spread
+        weights.append(math.exp(z))
+    return weights
 
 
 # Synthesis: if HS fails its gate, a teacher gathers what its attempts agree on, and the solver finishes from it.
@@ -290,6 +216,7 @@ MAX_ATTEMPT_CHARS = (
 )
 MAX_FACTS = 12
 MAX_FACT_CHARS = 500
+_BLOCK = re.compile(r"^<facts>\n(.*?)\n</facts>$", re.DOTALL | re.MULTILINE)
 _ANSWER = re.compile(
     r"\\f?boxed|\bfinal answer\b|\banswer\b[^.;]{0,40}?(?:\bis\b|[:=])",
     re.IGNORECASE,
@@ -303,42 +230,34 @@ class Synthesis:
     teacher: ChatModel
     max_tokens: int = 16_000
 
-    async def amend(
-        self,
-        climbed: Climb,
-        kit: Kit,
-    ) -> Climb:
+    async def amend(self, climbed: Climb, kit: Kit) -> Climb:
         """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened."""
-        if climbed.path not in FALLBACKS:
-            return climbed
         attempts = climbed.attempts[climbed.last_tier :]
-        finishing = await self.finish(
-            climbed.problem, attempts, climbed.context, kit
-        )
+        texts = [attempt.text for attempt in attempts if attempt.text.strip()]
+        if climbed.path not in FALLBACKS or len(texts) < LEAST_ATTEMPTS:
+            return climbed
+        cards = climbed.context.cards
+        finishing = await self.finish(climbed.problem, texts, cards, kit)
         return replace(climbed, finishing=finishing)
 
     async def finish(
         self,
         problem: Problem,
-        attempts: Sequence[Attempt],
-        context: Context,
+        texts: Sequence[str],
+        cards: tuple[Card, ...],
         kit: Kit,
     ) -> Attempt | None:
         """Return an attempt that starts from common facts; `None` if the attempts have none.
 
         A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
         """
-        texts = [attempt.text for attempt in attempts if attempt.text.strip()]
-        if len(texts) < LEAST_ATTEMPTS:
-            return None
         key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
         sampling = Sampling(0.0, self.max_tokens, key.sampling_seed())
         messages = gathering_prompt(problem.text, texts, kit.subject)
+        request = Request(messages, sampling, key)
         last = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
         try:
-            reply = await self.teacher.complete(
-                Request(messages, sampling, key)
-            )
+            reply = await self.teacher.complete(request)
         except ModelError as error:
             failure = ModelError(error.failure, f"teacher: {error.message}")
             return Attempt.failed(last, failure, None)
@@ -346,9 +265,7 @@ class Synthesis:
         if not facts:
             return None
         role = HARD.name if kit.prompts == "paper" else None
-        prompt = finishing_prompt(
-            problem.text, facts, context, kit.subject, role
-        )
+        prompt = finishing_prompt(problem.text, facts, cards, kit.subject, role)
         attempt = await sample_once(last, prompt, kit)
         kit.observer.attempted(problem, attempt)
         return attempt
@@ -372,20 +289,16 @@ def gathering_prompt(
 def finishing_prompt(
     problem: str,
     facts: Sequence[str],
-    context: Context,
+    cards: tuple[Card, ...],
     subject: Subject = MATHEMATICS,
     role: TierName | None = None,
 ) -> Prompt:
     """Return the solver's prompt: that of an attempt without a lens, with the facts before the finish line."""
-    plain = solver_prompt(problem, None, Context(context.cards), role, subject)
+    plain = solver_prompt(problem, None, Context(cards), role, subject)
     steer = template("from_facts", subject)
     quoted = fenced("facts", "\n".join(BULLET + fact for fact in facts))
-    parts = (
-        neutral(problem.strip()),
-        steer,
-        quoted,
-        template("finish", subject),
-    )
+    finish = template("finish", subject)
+    parts = (neutral(problem.strip()), steer, quoted, finish)
     user = Message(Role.USER, "\n\n".join(parts))
     return Prompt((plain.messages[0], user), templates_hash(plain.hash, steer))
 
@@ -396,18 +309,16 @@ def read_facts(reply: str) -> tuple[str, ...]:
     A line that gives a final answer is left out: the solver finishes by itself.
     """
     lines = [line.strip() for line in after_thinking(reply).split("\n")]
-    if lines.count("<facts>") != 1 or lines.count("</facts>") != 1:
+    blocks = _BLOCK.findall("\n".join(filter(None, lines)))
+    if len(blocks) != 1:
         return ()
-    start = lines.index("<facts>") + 1
-    block = [line for line in lines[start : lines.index("</facts>")] if line]
-    if len(block) > MAX_FACTS:
-        return ()
-    facts: list[str] = []
-    for line in block:
+    facts = []
+    for line in blocks[0].split("\n"):
         short = len(line) <= MAX_FACT_CHARS
         if not short or not line.startswith(BULLET) or stray_character(line):
             return ()
-        fact = line.removeprefix(BULLET).strip()
-        if fact not in facts and not _ANSWER.search(fact):
-            facts.append(fact)
-    return tuple(facts)
+        if not _ANSWER.search(line):
+            facts.append(line.removeprefix(BULLET).strip())
+    if len(facts) > MAX_FACTS:
+        return ()
+    return tuple(dict.fromkeys(facts))

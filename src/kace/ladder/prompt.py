@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.config import Config
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 
 Prompts = Literal["default", "paper"]
 """Whose instructions attempts get, ours or the paper's roles and lenses; and whether the classifier sees examples."""
-Placement = Literal["instructions", "problem", "demonstrations"]
-"""Where cards are placed: after the instructions, before the problem, or as few-shot demonstrations, which are earlier
-turns that pose and solve the problems of a card's examples. A card without examples is then placed after the
-instructions."""
+Placement = Literal["instructions", "demonstrations"]
+"""Where cards are placed: after the instructions, or as few-shot demonstrations, which are earlier turns that pose and
+solve the problems of a card's examples. A card without examples is then placed after the instructions."""
 
 # Quoting
 
-TAGS = (
+Tag = Literal[
     "problem",
     "attempt",
     "card",
@@ -47,7 +46,8 @@ TAGS = (
     "ruling",
     "notes",
     "example",
-)
+]
+TAGS: tuple[Tag, ...] = get_args(Tag)
 """Every tag that a prompt of ours opens or closes."""
 BARRED = (
     "‹"  # replaces a `<` or `[` that would begin one of these; still readable
@@ -64,10 +64,8 @@ _OURS = re.compile(
 )
 
 
-def fenced(tag: str, text: str) -> str:
+def fenced(tag: Tag, text: str) -> str:
     """Return the text between `<tag>` and `</tag>`, which it cannot contain."""
-    if tag not in TAGS:
-        raise ValueError(f"'{tag}' is not one of our tags")
     return f"<{tag}>\n{neutral(text.strip())}\n</{tag}>"
 
 
@@ -154,17 +152,16 @@ class Context:
 
         Otherwise a card that demonstrates training problems would be measured by what is copied from it.
         """
-        same = _spaced(problem)
-        if all(
-            _spaced(example.problem) != same for example in self.demonstrations
-        ):
+        if self.placement != "demonstrations":
             return self
+        same = _spaced(problem)
         kept = []
         for card in self.cards:
-            others = tuple(
-                e for e in card.examples if _spaced(e.problem) != same
-            )
-            if others == card.examples:
+            others = []
+            for example in card.examples:
+                if _spaced(example.problem) != same:
+                    others.append(example)
+            if len(others) == len(card.examples):
                 kept.append(card)
             elif others:
                 kept.append(card.illustrated(others))
@@ -296,20 +293,17 @@ def solver_prompt(
     if context.notes:
         learned = template("notes")
         notes = _paragraphs(learned, fenced("notes", context.notes))
-    near = context.placement == "problem"
-    system = _paragraphs(instructions, role, "" if near else block, notes)
+    system = _paragraphs(instructions, role, block, notes)
     # A small model follows what it read last, so the form of the answer is repeated after the lens.
-    user = _paragraphs(
-        block if near else "", neutral(problem.strip()), steer, finish
-    )
-    marks = ["near" if near else "", "turns" if turns else "", learned, role]
-    hashed = [instructions, knowledge, *filter(None, marks), steer, finish]
+    user = _paragraphs(neutral(problem.strip()), steer, finish)
+    marks = filter(None, ("turns" if turns else "", learned, role))
+    digest = templates_hash(instructions, knowledge, *marks, steer, finish)
     messages = (
         Message(Role.SYSTEM, system),
         *_conversation(turns, finish),
         Message(Role.USER, user),
     )
-    return Prompt(messages, templates_hash(*hashed), lens)
+    return Prompt(messages, digest, lens)
 
 
 def shown_text(cards: Sequence[Card], placement: Placement) -> str:

@@ -6,8 +6,6 @@ them in `calls/` and in `problems.jsonl`.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -48,7 +46,6 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     PROVIDER_ERROR = "provider_error"
-    CANCELLED = "cancelled"  # in older traces: stopped early
 
 
 class _Record(BaseModel):
@@ -147,14 +144,6 @@ class Attempt(_Record):
             and self.model_dump() == other.model_dump()
         )
 
-    def __hash__(self) -> int:
-        return hash((self.tier, self.index, self.call))
-
-    @property
-    def calls(self) -> int:
-        """The number of calls it made: none if it was cancelled."""
-        return 0 if self.outcome is Outcome.CANCELLED else 1
-
     @property
     def usage(self) -> Usage:
         """Tokens of its call; zero if no reply came."""
@@ -229,7 +218,7 @@ class Solution(_Record):
     verdict: Verdict | None
     # No answer, and a comparison without a verdict, count as wrong.
     correct: bool | None
-    # Attempts of every tier that was reached, cancelled ones too: 2, 5 or 10 on the locked ladder.
+    # Attempts of every tier that was reached: 2, 5 or 10 on the locked ladder.
     paper_calls: int
     real_calls: int  # calls that ran to an end, read from the cache or not
     seconds: float  # from the first attempt to the exit, waiting included
@@ -303,17 +292,13 @@ class Solution(_Record):
     @property
     def abstained(self) -> bool:
         """Whether some tier had eligible cards and no tier showed any."""
-        abstained = False
-        for recall in self.recalls:
-            if recall.cards:
-                return False
-            abstained = abstained or recall.abstained
-        return abstained
+        shown = any(recall.cards for recall in self.recalls)
+        return not shown and any(recall.abstained for recall in self.recalls)
 
     @property
     def cached_calls(self) -> int:
         """Calls that were read from disk and cost nothing."""
-        return sum(attempt.calls for attempt in self.made if attempt.from_cache)
+        return sum(attempt.from_cache for attempt in self.made)
 
     @property
     def usage(self) -> Usage:
@@ -321,29 +306,21 @@ class Solution(_Record):
         return total([attempt.usage for attempt in self.made])
 
     @property
-    def answer_classes(self) -> tuple[AnswerClass, ...]:
-        """The classes of equivalent answers."""
+    def tiers(self) -> tuple[TierResult, ...]:
+        """The tiers of this solve, in order; none for a system without a ladder."""
         classes = []
         for each in self.classes:
             answer = Answer.of(each.answer)
             classes.append(AnswerClass(answer, each.positions))
-        return tuple(classes)
-
-    @property
-    def tiers(self) -> tuple[TierResult, ...]:
-        """The tiers of this solve, in order; none for a system without a ladder."""
-        if self.exit is None:
-            return ()
         results = []
         start = 0
-        classes = self.answer_classes
         for tier in LOCKED:
             made = tuple(a for a in self.attempts if a.tier is tier.name)
-            stop = start + len(made)
             if made:
+                stop = start + len(made)
                 vote = count(classes, start, stop)
                 results.append(TierResult(tier, made, vote))
-            start = stop
+                start = stop
         return tuple(results)
 
 
@@ -372,13 +349,12 @@ def parse_solution(line: bytes, where: str) -> Solution | str:
         return Solution.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
-    version = None
-    with suppress(ValueError, TypeError, AttributeError, RecursionError):
-        version = json.loads(line).get("v")
-    if isinstance(version, int) and version > TRACE_VERSION:
+    place = ".".join(map(str, first["loc"]))
+    version = first["input"]
+    if place == "v" and isinstance(version, int) and version > TRACE_VERSION:
         what = f"written by a newer kace (trace version {version},"
         raise DataError(
             f"{where}: {what} this one reads {TRACE_VERSION})",
             fix="upgrade kace",
         )
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")
+    return f"{place}: {first['msg']}".lstrip(": ")

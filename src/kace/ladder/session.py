@@ -11,12 +11,12 @@ from kace.answers.equal import Judge
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import UsageError
-from kace.ladder.ladder import SILENT, Kit, Observer
+from kace.ladder.ladder import SILENT, Amend, Kit, Observer
 from kace.ladder.policies import (
     SkipEs,
     Synthesis,
     WithLogprobs,
-    open_vote,
+    vote_by_confidence,
 )
 from kace.ladder.prompt import subject_of
 from kace.ladder.retrieve import Retriever
@@ -109,16 +109,15 @@ async def open_session(
     async with AsyncExitStack() as stack:
         opened = model or _open(config, stack, calls, ledger)
         ledger.require_price(opened.name)
-        vote = open_vote(config)
-        synthesis = None
+        amend: list[Amend] = []
         teacher = None
+        if config.vote == "confidence":
+            amend.append(vote_by_confidence)
         if config.synthesis:
             teacher = _open(config.for_teacher(), stack)
             ledger.require_price(teacher.name)
-            synthesis = Synthesis(
-                in_role("synthesis", teacher, ledger, calls),
-                config.teacher_max_tokens,
-            )
+            called = in_role("synthesis", teacher, ledger, calls)
+            amend.append(Synthesis(called, config.teacher_max_tokens).amend)
         kit = Kit(
             model=_solver(config, in_role("solver", opened, ledger, calls)),
             judge=await stack.enter_async_context(Judge()),
@@ -126,7 +125,7 @@ async def open_session(
             subject=subject_of(config),
             prompts=config.retrieval.prompts,
             seed=config.seed,
-            amend=tuple(policy.amend for policy in (vote, synthesis) if policy),
+            amend=tuple(amend),
             observer=observer or SILENT,
         )
         session = Session(config, kit, ledger, opened, calls, teacher)

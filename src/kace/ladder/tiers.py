@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import fsum
 from types import MappingProxyType
 
 from kace.answers.extract import Answer
@@ -55,11 +54,9 @@ class Vote:
     @property
     def leader(self) -> Standing | None:
         """The class that wins the vote, if any attempt voted."""
-        return (
-            self.standings[0]
-            if self.standings and self.standings[0].votes
-            else None
-        )
+        if not self.standings or not self.standings[0].votes:
+            return None
+        return self.standings[0]
 
 
 async def group(
@@ -67,36 +64,27 @@ async def group(
 ) -> tuple[AnswerClass, ...]:
     """Partition answers, by position, into classes in order of first appearance. `None` votes for nothing."""
     given: dict[int, Answer] = {}
-    buckets: dict[object, list[int]] = {}
+    buckets: dict[tuple[object, ...], list[int]] = {}
     for position, answer in enumerate(answers):
         if answer is not None:
             given[position] = answer
-            buckets.setdefault((answer.key, answer.stated), []).append(position)
-
-    def exact_first(bucket: list[int]) -> tuple[int, str, tuple[str, str]]:
-        # Exact buckets first: loose answers join them. What is written decides the
-        # rest, so that no order of arrival makes other classes.
-        answer = given[bucket[0]]
-        return answer.looseness, answer.key, answer.stated
-
-    async def find_class(answer: Answer) -> list[int] | None:
-        for members in classes:
-            if await same(given[members[0]], answer):
-                return members
-        return None
-
+            # Exact buckets first: loose answers join them. What is written decides the
+            # rest, so that no order of arrival makes other classes.
+            form = (answer.looseness, answer.key, answer.stated)
+            buckets.setdefault(form, []).append(position)
     classes: list[list[int]] = []
-    for bucket in sorted(buckets.values(), key=exact_first):
+    for _, bucket in sorted(buckets.items()):
         answer = given[bucket[0]]
-        joined = None if answer.exact else await find_class(answer)
-        if joined is None:
-            classes.append(bucket)
+        for members in () if answer.exact else classes:
+            if await same(given[members[0]], answer):
+                members.extend(bucket)
+                break
         else:
-            joined.extend(bucket)
+            classes.append(bucket)
     found = []
-    for members in map(sorted, classes):
+    for members in sorted(map(sorted, classes)):
         found.append(AnswerClass(given[members[0]], tuple(members)))
-    return tuple(sorted(found, key=lambda each: each.positions[0]))
+    return tuple(found)
 
 
 def count(
@@ -107,28 +95,13 @@ def count(
     """Count the votes of the attempts at positions `start` to `stop - 1`, with all before `stop` as support."""
     standings = []
     for each in classes:
-        first = each.positions[0]
         support = bisect_left(each.positions, stop)
-        votes = support - bisect_left(each.positions, start)
-        if first < stop:
+        if support:
+            votes = support - bisect_left(each.positions, start)
+            first = each.positions[0]
             standings.append(Standing(each.answer, votes, support, first))
     standings.sort(key=lambda standing: standing.rank, reverse=True)
     return Vote(tuple(standings))
-
-
-def heaviest(
-    vote: Vote,
-    classes: Sequence[AnswerClass],
-    weights: Sequence[float],
-) -> Standing | None:
-    """Return the class whose attempts, of all tiers so far, weigh the most. Ties are broken as in the vote."""
-    weight = {}
-    for each in classes:
-        # fsum, so that the order of the positions does not matter
-        weight[each.positions[0]] = fsum(weights[at] for at in each.positions)
-    return max(
-        vote.standings, key=lambda each: weight[each.first], default=None
-    )
 
 
 # The ladder

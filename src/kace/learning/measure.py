@@ -29,7 +29,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Change, Deprecate, Edit, EpistemicTree
 from kace.errors import counted, one_line
-from kace.ladder.ladder import classes_of, right_positions, sample
+from kace.ladder.ladder import classes_of, mark, sample
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
@@ -335,17 +335,16 @@ async def _compare(
     problem = study.by_id[record.problem]
     attempts = await sample(problem, TIERS[recall.tier], context, kit)
     classes = await classes_of(problem, attempts, kit)
-    right = set(await right_positions(problem, classes, kit))
-    made = set()
-    for place, attempt in enumerate(attempts):
+    made = []
+    for attempt in await mark(problem, attempts, classes, kit):
         if attempt.outcome is not Outcome.PROVIDER_ERROR:
-            made.add(place)
+            made.append(attempt)
     before = _judged(record, recall.tier)
     return CardVotes(
         problem=record.problem,
         right=sum(bool(attempt.correct) for attempt in before),
         made=len(before),
-        right_without=len(right & made),
+        right_without=sum(bool(each.correct) for each in made),
         made_without=len(made),
     )
 

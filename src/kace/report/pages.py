@@ -395,8 +395,6 @@ class Rung(NamedTuple):
 
 def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
     """Return the result of an attempt or a solve, as a class of the style sheet."""
-    if outcome is Outcome.CANCELLED:
-        return "stopped"
     if outcome is not Outcome.ANSWERED:
         return "nothing"
     if correct is None:

@@ -18,7 +18,6 @@ from kace.answers.kinds import MATHEMATICS
 from kace.config import RECORDED, Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
 from kace.files import read_plain, readable, write_atomic
-from kace.ladder.policies import open_vote
 from kace.ladder.prompt import subject_of, template_hashes
 
 if TYPE_CHECKING:
@@ -96,9 +95,6 @@ def manifest_of(
             settings[name] = value
     if config.asks_logprobs:
         settings["logprobs"] = True
-    vote = open_vote(config)
-    if vote:
-        settings["confidence"] = vote.calibration.model_dump()
     sampling = config.tier_sampling()
     settings["sampling"] = {
         tier: asdict(draw) for tier, draw in sampling.items()

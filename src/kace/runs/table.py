@@ -28,7 +28,6 @@ from kace.files import Unreadable, open_plain, readable, whole_lines
 from kace.ladder.record import (
     Attempt,
     Damage,
-    Outcome,
     Solution,
     parse_solution,
 )
@@ -76,7 +75,7 @@ class SolveRow:
     exit: ExitPath | None = None
     paper_calls: int = 0
     real_calls: int = 0
-    attempts: int = 0  # attempts that ended; cancelled ones are not counted
+    attempts: int = 0
     right_attempts: int = 0
     input: int = 0  # prompt tokens of the solver, cached ones included
     cached: int = 0
@@ -151,10 +150,6 @@ def row_of(solution: Solution) -> SolveRow:
             recall.classifier_cached,
             recall.classifier_output,
         )
-    ended = []
-    for attempt in solution.attempts:
-        if attempt.outcome is not Outcome.CANCELLED:
-            ended.append(attempt)
     batch = Usage()
     for attempt in solution.made:
         if attempt.batch:
@@ -162,8 +157,8 @@ def row_of(solution: Solution) -> SolveRow:
     usage = solution.usage
     return SolveRow(
         **{name: getattr(solution, name) for name in SHARED},
-        attempts=len(ended),
-        right_attempts=sum(attempt.correct is True for attempt in ended),
+        attempts=len(solution.attempts),
+        right_attempts=sum(each.correct is True for each in solution.attempts),
         input=usage.input,
         cached=usage.cached,
         output=usage.output,
