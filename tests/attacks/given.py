@@ -13,6 +13,7 @@ from kace.config import profile_of
 from kace.learning.calibrate import thresholds_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
+from kace.models.base import Finish
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.inbox import Inbox
 from kace.report.pages import MARK, export
@@ -33,7 +34,7 @@ MANIFEST: dict[str, object] = {
 
 
 def a_call() -> str:
-    said = {"key": "a" * 64, "model": "m", "problem": "p1", "tier": "ES", "text": "news", "finish": "stop"}
+    said = {"key": "a" * 64, "model": "m", "problem": "p1", "tier": "ES", "text": "news", "finish": Finish.STOP, "v": 1}
     used = {"seed": 0, "index": 0, "input": 1, "cached": 0, "output": 1, "seconds": 1.0}
     return CallRecord.model_validate({**said, **used}).model_dump_json() + "\n"
 

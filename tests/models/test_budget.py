@@ -107,10 +107,8 @@ ODD = {
     "no input": Usage(input=0, output=5),
     "no output for a text": Usage(input=10, output=0),
     "negative": Usage(input=-10, output=-5),
-    "negative output": Usage(input=10, output=-5),
     "more cached than read": Usage(input=10, cached=4_000, output=5),
     "more written than read": Usage(input=10, output=5, written=4_000),
-    "negative cached": Usage(input=10, cached=-4, output=5),
 }
 
 

@@ -13,6 +13,7 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import Domain, Edit
 from kace.ladder.record import ClassRecord, Solution
 from kace.ladder.tiers import TierName
+from kace.models.base import Finish
 from kace.models.cache import CallRecord
 from tests.recorded import recorded
 from tests.report.samples import a_recall, a_solve, an_attempt
@@ -175,7 +176,8 @@ def hostile_run(folder: Path, *, right: bool) -> None:
             tier=attempt.tier.value,
             index=attempt.index,
             text=f"{everything}\n\n{piece(place)}",
-            finish="stop",
+            v=1,
+            finish=Finish.STOP,
             input=1,
             cached=0,
             output=1,

@@ -12,7 +12,7 @@ import pytest
 from kace.errors import KaceError
 from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.models.base import Confidence, chat
+from kace.models.base import Confidence, Finish, chat
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
 from kace.report.pages import climb_of, solve_page, vote_of
@@ -92,7 +92,8 @@ def keep(folder: Path, *texts: str) -> None:
             tier="ES",
             index=0,
             text=text,
-            finish="stop",
+            v=1,
+            finish=Finish.STOP,
             seconds=1.0,
             **usage,
         )

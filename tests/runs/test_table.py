@@ -12,7 +12,7 @@ import pytest
 from kace.errors import DataError
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.models.base import chat
+from kace.models.base import Finish, chat
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
 from kace.runs import table as tables
@@ -29,8 +29,8 @@ def grow(folder: Path, *solves: Solution) -> None:
 
 def a_call(key: str, text: str, **sent: object) -> str:
     usage = {"input": 1, "cached": 0, "output": 1, **sent}
-    names = {"model": "m", "problem": "p", "seed": 0, "tier": "ES", "index": 0, "finish": "stop", "seconds": 1.0}
-    return CallRecord(key=key, text=text, **names, **usage).model_dump_json() + "\n"
+    names = {"model": "m", "problem": "p", "seed": 0, "tier": "ES", "index": 0, "seconds": 1.0}
+    return CallRecord(key=key, v=1, text=text, finish=Finish.STOP, **names, **usage).model_dump_json() + "\n"
 
 
 def some(first: int, last: int) -> list[Solution]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
@@ -66,10 +66,7 @@ class AttemptKey:
     def sampling_seed(self) -> int:
         """Return a 31-bit seed, which any server accepts, the same on every machine."""
         text = f"{self.problem}\x1f{self.seed}\x1f{self.tier}\x1f{self.index}"
-        return (
-            int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-            >> 1
-        )
+        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) >> 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +191,12 @@ class ModelError(Exception):
     retry_after: float | None = None  # seconds until another try, if known
 
     def __init__(self, failure: Failure, message: str) -> None:
-        super().__init__(message)
+        # Without `super`: pickling, as Ray does, needs the arguments as given.
         self.failure = failure
         self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class RateLimited(ModelError):
@@ -211,8 +211,6 @@ class RateLimited(ModelError):
 
 class Transient(ModelError):
     """A fault worth another try: a dropped connection, a 5xx, an unreadable body."""
-
-    sent = True  # whether the request may have reached the server
 
     def __init__(self, message: str) -> None:
         super().__init__(Failure.PROVIDER_ERROR, message)
@@ -304,27 +302,23 @@ class AskResult(NamedTuple, Generic[T]):
 async def ask(model: ChatModel, question: Question[T]) -> AskResult[T]:
     """Ask at temperature zero, and once more if the reply is unusable."""
     messages = question.messages
-    replies = []
-    value = None
-    calls = 0
-    while value is None and calls < ASK_TRIES:
-        key = AttemptKey(question.problem, question.seed, question.tier, calls)
+    usage = Usage()
+    raw: tuple[str, ...] = ()
+    for index in range(ASK_TRIES):
+        key = AttemptKey(question.problem, question.seed, question.tier, index)
         sampling = Sampling(0.0, ASK_TOKENS, key.sampling_seed())
-        calls += 1
+        request = Request(messages, sampling, key, question.choices)
         try:
-            reply = await model.complete(
-                Request(messages, sampling, key, question.choices)
-            )
+            reply = await model.complete(request)
         except ModelError:
-            break
-        replies.append(reply)
+            return AskResult(None, index + 1, usage, raw)
+        usage += reply.usage
+        raw += (reply.text,)
         value = question.read(reply.text)
-        if value is None:
-            messages = question.again(messages, reply.text)
-    usage = total(reply.usage for reply in replies)
-    return AskResult(
-        value, calls, usage, tuple(reply.text for reply in replies)
-    )
+        if value is not None:
+            return AskResult(value, index + 1, usage, raw)
+        messages = question.again(messages, reply.text)
+    return AskResult(None, ASK_TRIES, usage, raw)
 
 
 # Log-probabilities
@@ -334,9 +328,9 @@ TOP = 5  # likeliest tokens requested per place
 LOGPROBS = {"logprobs": True, "top_logprobs": TOP}
 """What a request for a chat completion adds to get them."""
 WINDOW = 128
-MISSING = -1000.0
 FLOOR = -30.0
 """Servers write -9999 or less for a token too unlikely to report; it counts as the floor."""
+MISSING = -1000.0
 ROUNDING = 1e-3  # a probability of one may come out slightly larger
 
 
@@ -346,25 +340,21 @@ def read_confidence(tokens: object) -> Confidence | None:
     `None` if it is unusable: some providers leave out the likeliest tokens, and some
     write 0 or -9999 everywhere.
     """
-    if not isinstance(tokens, list):
-        return None
     sampled = []
     confidences = []
     informative = False
-    for token in tokens:
-        own = next(_logprobs([token]), None)
-        top = (
-            list(_logprobs(token.get("top_logprobs")))
-            if own is not None
-            else []
-        )
-        if own is None or not top:
+    for token in tokens if isinstance(tokens, list) else ():
+        own = _logprobs([token])
+        if not own:
             continue
-        top = sorted(top, reverse=True)[:TOP]
-        if any(MISSING < value < 0 for value in (own, *top)):
-            informative = True
-        sampled.append(_clip(own))
-        confidences.append(-fsum(_clip(value) for value in top) / len(top))
+        top = sorted(_logprobs(token.get("top_logprobs")))[-TOP:]
+        if not top:
+            continue
+        informative = informative or any(
+            FLOOR < value < 0 for value in own + top
+        )
+        sampled += own
+        confidences.append(-fsum(top) / len(top))
     if not informative:
         return None
     sums = [0.0, *accumulate(confidences)]
@@ -381,13 +371,11 @@ def read_confidence(tokens: object) -> Confidence | None:
     )
 
 
-def _clip(value: float) -> float:
-    return value if value > MISSING else FLOOR
-
-
-def _logprobs(entries: object) -> Iterator[float]:
-    """Yield the log-probabilities of the entries that have a valid one."""
+def _logprobs(entries: object) -> list[float]:
+    """Return the log-probabilities of the entries that have a valid one."""
+    found = []
     for entry in entries if isinstance(entries, list) else ():
         value = entry.get("logprob") if isinstance(entry, dict) else None
         if isinstance(value, int | float) and value <= ROUNDING:
-            yield min(0.0, float(value))
+            found.append(min(0.0, value) if value > MISSING else FLOOR)
+    return found

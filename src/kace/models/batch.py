@@ -53,7 +53,7 @@ from kace.models.base import (
     Wrapper,
 )
 from kace.models.budget import Ledger, sent_again
-from kace.models.cache import CallRecord, CallStore, head_of
+from kace.models.cache import CallRecord, CallStore
 from kace.models.http import (
     MALFORMED,
     AnthropicModel,
@@ -310,14 +310,19 @@ class Batched(Wrapper):
                     strange.add(key)
                     continue
                 answered.add(key)
-                if head_of(key) in self._calls:
+                if key in self._calls:
                     continue
                 try:
                     reply = self._jobs.read(result)
                 except (ModelError, KaceError) as error:
                     faults[key] = error
-                else:
-                    self._keep(key, batch.attempts[key], reply)
+                    continue
+                attempt = batch.attempts[key]
+                record = CallRecord.of(key, self.identity, attempt, reply)
+                if key in self._waiting:
+                    self._calls.keep(record, self._waiting[key][0])
+                else:  # requested by an earlier process
+                    self._calls.put(record)
 
         await self._retry(fetch)
         if strange - {""} and not answered:  # an untagged job of somebody else
@@ -337,14 +342,6 @@ class Batched(Wrapper):
         for key in batch.attempts.keys() & self._waiting.keys():
             outcome = self._calls.get(key) or faults.get(key, missed)
             self._resolve(key, outcome)
-
-    def _keep(self, key: str, attempt: AttemptKey, reply: Reply) -> None:
-        if key in self._waiting:
-            request, _ = self._waiting[key]
-            self._calls.keep(key, self.identity, request, reply)
-        else:  # requested by an earlier process
-            record = CallRecord.of(key, self.identity, attempt, reply)
-            self._calls.put(record)
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call until there is an answer, at growing intervals, up to `PATIENCE`."""
@@ -404,9 +401,7 @@ class Batched(Wrapper):
                 if batch.model != self.identity:
                     continue
                 batch.tag = own[1]
-                done = all(
-                    head_of(key) in self._calls for key in batch.attempts
-                )
+                done = all(key in self._calls for key in batch.attempts)
             if done:
                 remove(path)
             else:

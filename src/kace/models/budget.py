@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -46,24 +45,20 @@ def worst_cost(price: Price, request: Request) -> float:
     prompt = OVERHEAD
     for message in request.messages:
         prompt += len(message.content.encode("utf-8", "replace"))
-    written = 0
-    if price.written is not None and price.written > price.input:
-        written = prompt
-    return price.cost(Usage(prompt, 0, request.sampling.max_tokens, written))
+    output = request.sampling.max_tokens
+    plain = price.cost(Usage(prompt, 0, output))
+    written = price.cost(Usage(prompt, 0, output, prompt))
+    return max(plain, written)
 
 
 def charge(price: Price, request: Request, reply: Reply) -> float:
     """Return the cost of a reply, the worst case if its token counts are impossible."""
     usage = reply.usage
     least_output = max(bool(reply.text), len(reply.text) // MAX_CHARS_PER_TOKEN)
-    plausible = (
-        usage.input > 0
+    if (
+        0 < usage.input >= usage.cached + usage.written
         and usage.output >= least_output
-        and usage.cached >= 0
-        and usage.written >= 0
-        and usage.cached + usage.written <= usage.input
-    )
-    if plausible:
+    ):
         return price.cost(usage, reply.batch)
     return worst_cost(price, request)
 
@@ -78,45 +73,6 @@ class Spent:
     usd: float = 0.0
 
 
-class Reservation:
-    """One call under way in a ledger, which may be sent several times."""
-
-    def __init__(self, ledger: Ledger, spent: Spent, worst: float) -> None:
-        self.ledger = ledger
-        self.spent = spent
-        self.worst = worst
-        self.held = False  # not between two requests, where a cap may refuse it
-        self.sent = False  # whether a request is with the provider
-
-    async def retry(self, fault: BaseException) -> None:
-        """Enter another request, after the fault of the last one."""
-        self.ledger.leave(self, fault)
-        await self.ledger.enter(self)
-
-
-_reserved: ContextVar[Reservation | None] = ContextVar("reserved", default=None)
-
-
-async def sent_again(fault: Exception) -> None:
-    """Enter another request for the call under way, if a ledger counts it.
-
-    The last request is charged if it may be billed. Raises `BudgetExceeded` at a cap.
-    """
-    reservation = _reserved.get()
-    if reservation:
-        await reservation.retry(fault)
-
-
-def mark_sent(sent: bool) -> None:
-    """Note whether a request of the call under way is with the provider.
-
-    A call that is cancelled then is charged, since the provider may bill it.
-    """
-    reservation = _reserved.get()
-    if reservation:
-        reservation.sent = sent
-
-
 @dataclass(slots=True)
 class Ledger:
     """Counts every request that is sent, and enforces the caps.
@@ -129,12 +85,11 @@ class Ledger:
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
     roles: dict[str, Spent] = field(default_factory=dict)
-    uncounted: set[str] = field(
-        default_factory=set
-    )  # models without token counts
+    # Models without token counts.
+    uncounted: set[str] = field(default_factory=set)
     reserved: float = 0.0
-    _under_way: int = 0
-    _freed: asyncio.Event = field(default_factory=asyncio.Event)
+    under_way: int = 0
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def calls(self) -> int:
@@ -164,52 +119,7 @@ class Ledger:
                 "to kace.toml",
             )
 
-    @asynccontextmanager
-    async def reserve(self, role: str, worst: float) -> AsyncIterator[Spent]:
-        """Reserve the worst case of one call, and yield where to enter its real cost."""
-        spent = self.roles.setdefault(role, Spent())
-        reservation = Reservation(self, spent, worst)
-        await self.enter(reservation)
-        mark = _reserved.set(reservation)
-        try:
-            yield spent
-        except BaseException as error:
-            self.leave(reservation, error)
-            raise
-        else:
-            self.leave(reservation)
-        finally:
-            _reserved.reset(mark)
-
-    async def enter(self, reservation: Reservation) -> None:
-        """Wait until a request fits under the caps, and count it."""
-        while not self._fits(reservation.worst):
-            await self._freed.wait()
-        self.reserved += reservation.worst
-        self._under_way += 1
-        reservation.held = True
-        reservation.spent.calls += 1
-
-    def leave(
-        self, reservation: Reservation, fault: BaseException | None = None
-    ) -> None:
-        """Release what a request reserved; charge it if it may be billed."""
-        if not reservation.held:
-            return
-        reservation.held = False
-        self.reserved -= reservation.worst
-        self._under_way -= 1
-        if fault is not None:
-            reservation.spent.failed += 1
-        billed = isinstance(fault, ModelError) and fault.billed
-        if isinstance(fault, asyncio.CancelledError):
-            billed = reservation.sent
-        if billed:
-            reservation.spent.usd += reservation.worst
-        self._freed.set()  # every waiting call checks again
-        self._freed.clear()
-
-    def _fits(self, worst: float) -> bool:
+    def fits(self, worst: float) -> bool:
         """Whether a call may start now. Raises `BudgetExceeded` if it never may."""
         cap = self.caps.calls
         if cap is not None and self.calls >= cap:
@@ -219,13 +129,76 @@ class Ledger:
         limit = self.caps.usd
         if limit is None or self.usd + self.reserved + worst <= limit:
             return True
-        if not self._under_way:
+        if not self.under_way:
             raise BudgetExceeded(
                 f"the next call might pass the cap of {limit:.2f} USD "
                 f"({self.usd:.4f} spent)",
                 fix=CAP_FIX,
             )
         return False
+
+
+class Reservation:
+    """One call under way in a ledger, which may be sent several times."""
+
+    def __init__(self, ledger: Ledger, role: str, worst: float) -> None:
+        self.ledger = ledger
+        self.spent = ledger.roles.setdefault(role, Spent())
+        self.worst = worst
+        self.held = False  # not between two requests, where a cap may refuse it
+        self.sent = False  # whether a request is with the provider
+
+    async def enter(self) -> None:
+        """Wait until a request fits under the caps, and count it."""
+        while not self.ledger.fits(self.worst):
+            await self.ledger.freed.wait()
+        self.ledger.reserved += self.worst
+        self.ledger.under_way += 1
+        self.held = True
+        self.spent.calls += 1
+
+    def leave(self, fault: BaseException | None = None) -> None:
+        """Release what a request reserved; charge it if it may be billed."""
+        if not self.held:
+            return
+        self.held = False
+        self.ledger.reserved -= self.worst
+        self.ledger.under_way -= 1
+        if fault is not None:
+            self.spent.failed += 1
+        billed = isinstance(fault, ModelError) and fault.billed
+        if isinstance(fault, asyncio.CancelledError):
+            billed = self.sent
+        if billed:
+            self.spent.usd += self.worst
+        self.ledger.freed.set()  # every waiting call checks again
+        self.ledger.freed.clear()
+
+
+_under_way: ContextVar[Reservation | None] = ContextVar(
+    "under_way", default=None
+)
+
+
+async def sent_again(fault: Exception) -> None:
+    """Enter another request for the call under way, if a ledger counts it.
+
+    The last request is charged if it may be billed. Raises `BudgetExceeded` at a cap.
+    """
+    call = _under_way.get()
+    if call:
+        call.leave(fault)
+        await call.enter()
+
+
+def mark_sent(sent: bool) -> None:
+    """Note whether a request of the call under way is with the provider.
+
+    A call that is cancelled then is charged, since the provider may bill it.
+    """
+    call = _under_way.get()
+    if call:
+        call.sent = sent
 
 
 class Metered(Wrapper):
@@ -239,20 +212,25 @@ class Metered(Wrapper):
     async def complete(self, request: Request) -> Reply:
         """Answer one request within the caps."""
         price = self.ledger.price(self.name) or Price(0.0, 0.0)
-        worst = worst_cost(price, request)
-        async with self.ledger.reserve(self.role, worst) as spent:
+        call = Reservation(self.ledger, self.role, worst_cost(price, request))
+        await call.enter()
+        mark = _under_way.set(call)
+        try:
             reply = await self.model.complete(request)
-            spent.usage += reply.usage
-            cost = charge(price, request, reply)
-            spent.usd += cost
-            if cost != price.cost(reply.usage, reply.batch):
-                self._warn()
-            return reply
-
-    def _warn(self) -> None:
-        if self.name not in self.ledger.uncounted:
+        except BaseException as error:
+            call.leave(error)
+            raise
+        finally:
+            _under_way.reset(mark)
+        cost = charge(price, request, reply)
+        call.spent.usage += reply.usage
+        call.spent.usd += cost
+        call.leave()
+        unusable = cost != price.cost(reply.usage, reply.batch)
+        if unusable and self.name not in self.ledger.uncounted:
             self.ledger.uncounted.add(self.name)
             log.warning(
                 "%s reports no usable token counts: such calls are charged at worst",
                 self.name,
             )
+        return reply

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kace.errors import DataError, KaceError
 from kace.files import (
@@ -50,7 +45,7 @@ from kace.models.base import (
 
 TEACHER = "TEACHER"  # the tier of a teacher's calls
 KEY_START = len('{"key":"')
-KEY_LENGTH = 64
+HEAD = 15  # characters of a key by which it is found
 MIN_FREE = 16_000_000  # bytes on the disk; replies under way may need as much
 RECENT = (
     4_096  # prompts remembered, so that attempts that share one write it once
@@ -63,46 +58,41 @@ class CallRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     key: str  # first in the line, so that a store is indexed without parsing replies
-    v: Literal[1] = 1
+    v: Literal[1]
     model: str  # the identity of the model that replied
     problem: str
     seed: int
     tier: str
     index: int
     text: str
-    finish: Annotated[str, AfterValidator(lambda name: Finish(name).value)]
+    finish: Finish
     input: int
     cached: int
     output: int
     # The defaults of the following are not written, as in older records.
-    written: int = Field(default=0, exclude_if=lambda written: written == 0)
+    written: int = 0
     seconds: float
-    confidence: Confidence | None = Field(
-        default=None, exclude_if=lambda confidence: confidence is None
-    )
-    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
+    confidence: Confidence | None = None
+    batch: bool = False
     # What was sent, by its hash, and in full in one record of the solve.
-    prompt: str = Field(default="", exclude_if=lambda prompt: not prompt)
-    messages: Messages = Field(default=(), exclude_if=lambda sent: not sent)
+    prompt: str = ""
+    messages: Messages = ()
 
     @classmethod
     def of(
-        cls,
-        key: str,
-        model: str,
-        attempt: AttemptKey,
-        reply: Reply,
+        cls, key: str, model: str, attempt: AttemptKey, reply: Reply
     ) -> CallRecord:
         """Return the record of a new reply."""
         return cls(
             key=key,
+            v=1,
             model=model,
             problem=attempt.problem,
             seed=attempt.seed,
             tier=attempt.tier,
             index=attempt.index,
             text=reply.text.encode("utf-8", "replace").decode(),
-            finish=reply.finish.value,
+            finish=reply.finish,
             input=reply.usage.input,
             cached=reply.usage.cached,
             output=reply.usage.output,
@@ -116,7 +106,7 @@ class CallRecord(BaseModel):
         """Return the reply, marked as read from disk."""
         return Reply(
             self.text,
-            Finish(self.finish),
+            self.finish,
             Usage(self.input, self.cached, self.output, self.written),
             self.seconds,
             cached=True,
@@ -139,28 +129,23 @@ class CallStore:
         self._recent: set[str] = set()
         self._own: LineLog | None = None
         self._broken: KaceError | None = None  # a reply could not be kept
-        self._places: dict[int, tuple[Path, int]] = {}
+        self._places: dict[str, tuple[Path, int]] = {}
         for each in (*also, folder):
             for segment in sorted(each.glob("*.jsonl")):
-                self._index(segment)
-
-    def _index(self, segment: Path) -> None:
-        for _, offset, line in whole_lines(segment):
-            key = line[KEY_START : KEY_START + KEY_LENGTH]
-            with suppress(ValueError):  # a damaged line costs only itself
-                self._places[head_of(key.decode("ascii"))] = (segment, offset)
+                for _, offset, line in whole_lines(segment):
+                    head = line[KEY_START : KEY_START + HEAD]
+                    place = (segment, offset)
+                    self._places[head.decode("ascii", "replace")] = place
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, head: int) -> bool:
-        return head in self._places
+    def __contains__(self, key: str) -> bool:
+        return key[:HEAD] in self._places
 
     def records(self) -> Iterator[CallRecord]:
         """Yield every call that can be read, one at a time."""
-        segments = dict.fromkeys(
-            segment for segment, _ in self._places.values()
-        )
+        segments = {segment: None for segment, _ in self._places.values()}
         for segment in segments:
             for _, _, line in whole_lines(segment):
                 with suppress(ValidationError):
@@ -173,12 +158,9 @@ class CallStore:
 
     def record(self, key: str) -> CallRecord | None:
         """Return the call kept under a key, `None` if it is missing or damaged."""
-        place = None
-        with suppress(ValueError):  # the trace of a stranger may name anything
-            place = self._places.get(head_of(key))
-        if place is None:
+        if key not in self:
             return None
-        segment, offset = place
+        segment, offset = self._places[key[:HEAD]]
         with suppress(ValidationError), open_plain(segment) as file:
             file.seek(offset)
             record = CallRecord.model_validate_json(file.readline(MAX_BYTES))
@@ -189,47 +171,35 @@ class CallStore:
             return record
         return None
 
-    def put(self, record: CallRecord) -> None:
-        """Keep a finished call. When this returns, a kill no longer loses it."""
-        self.put_line(record.key, record.model_dump_json())
-
-    def keep(
-        self, key: str, model: str, request: Request, reply: Reply
-    ) -> CallRecord:
-        """Keep a new reply, with what was sent."""
-        record = CallRecord.of(key, model, request.attempt, reply)
-        return self.keep_sent(record, request)
-
-    def keep_sent(self, record: CallRecord, request: Request) -> CallRecord:
+    def keep(self, record: CallRecord, request: Request) -> CallRecord:
         """Keep a record with what was sent, in full if no recent call has it."""
         if self.prompts:
-            prompt = prompt_hash(request)
-            messages = request.messages if self.remember(prompt) else ()
+            attempt = request.attempt
+            content: list[object] = [attempt.problem, attempt.seed]
+            for each in request.messages:
+                content.append([each.role.value, each.content])
+            prompt = sha256(json.dumps(content).encode()).hexdigest()[:16]
+            messages = () if prompt in self._recent else request.messages
+            if len(self._recent) >= RECENT:
+                self._recent.clear()
+            self._recent.add(prompt)
             sent = {"prompt": prompt, "messages": messages}
             record = record.model_copy(update=sent)
         self.put(record)
         return record
 
-    def remember(self, prompt: str) -> bool:
-        """Remember a prompt; return whether it is new, as far as is known."""
-        if prompt in self._recent:
-            return False
-        if len(self._recent) >= RECENT:
-            self._recent.clear()
-        self._recent.add(prompt)
-        return True
-
-    def put_line(self, key: str, line: str) -> None:
-        """Keep a record that is a line of JSON already."""
+    def put(self, record: CallRecord) -> None:
+        """Keep a finished call. When this returns, a kill no longer loses it."""
         try:
             if self._own is None:
                 name = f"{secrets.token_hex(8)}.jsonl"
                 self._own = LineLog(self.folder / name)
+            line = record.model_dump_json(exclude_defaults=True)
             offset = self._own.append(line)
         except KaceError as error:
             self._broken = error
             raise
-        self._places[head_of(key)] = (self._own.path, offset)
+        self._places[record.key[:HEAD]] = (self._own.path, offset)
 
     def check_room(self) -> None:
         """Raise `KaceError` if a reply could not be kept: it is not paid for then."""
@@ -238,8 +208,7 @@ class CallStore:
         place = self.folder
         while not place.exists():
             place = place.parent
-        disk = os.statvfs(place)
-        if disk.f_bavail * disk.f_frsize < MIN_FREE:
+        if shutil.disk_usage(place).free < MIN_FREE:
             full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             raise cannot_write(self.folder, full)
 
@@ -247,20 +216,6 @@ class CallStore:
         """Make everything durable."""
         if self._own is not None:
             self._own.close()
-
-
-def head_of(key: str) -> int:
-    """Return enough of a key to find it by."""
-    if len(key) != KEY_LENGTH:
-        raise ValueError(f"not a key: {key[:20]!r}")
-    return int(key[:15], 16)
-
-
-def prompt_hash(request: Request) -> str:
-    """Return what identifies the messages of a request within its solve."""
-    content = [request.attempt.problem, request.attempt.seed]
-    content += [[each.role.value, each.content] for each in request.messages]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 class Cached(Wrapper):
@@ -283,7 +238,7 @@ class Cached(Wrapper):
                 if record is None:
                     return await self._call(key, request)
                 if not record.prompt and self.store.prompts:
-                    self.store.keep_sent(record, request)  # an older record
+                    self.store.keep(record, request)  # a batch had no request
                 return record.reply()
             finally:
                 self._under_way.pop(key, None)
@@ -291,9 +246,10 @@ class Cached(Wrapper):
     async def _call(self, key: str, request: Request) -> Reply:
         self.store.check_room()
         reply = await self.model.complete(request)
-        if head_of(key) in self.store:  # a batch keeps its replies itself
+        if key in self.store:  # a batch keeps its replies itself
             return reply
-        record = self.store.keep(key, self.identity, request, reply)
+        record = CallRecord.of(key, self.identity, request.attempt, reply)
+        self.store.keep(record, request)
         # Exactly what a later run will read.
         return replace(record.reply(), cached=reply.cached)
 

@@ -71,7 +71,8 @@ class Limited(Wrapper):
         known = self._broken
         while True:
             async with self._places:
-                await self._wait_for_pause()
+                while self._paused_until > loop.time():
+                    await asyncio.sleep(self._paused_until - loop.time())
                 broken = self._broken
                 if broken is not None and broken is not known:
                     raise type(broken)(broken.message, fix=broken.fix)
@@ -103,25 +104,18 @@ class Limited(Wrapper):
                     return reply
             mark_sent(False)
             # Without a place: in the ledger, this call may wait for one that queues.
-            wait = self._wait(failures, fault.retry_after)
+            jitter = random.random()  # noqa: S311 - so that calls spread
+            wait = jitter * min(
+                LONGEST_WAIT, self._base * 2.0 ** min(failures, 30)
+            )
+            if fault.retry_after is not None:
+                wait = fault.retry_after + self._base * jitter
             left -= loop.time() - started + wait
             if left <= 0:
                 raise fault
             await asyncio.sleep(wait)
             await sent_again(fault)
             failures += 1
-
-    def _wait(self, failures: int, requested: float | None) -> float:
-        """Return the seconds to wait, at random so that calls spread."""
-        jitter = random.random()  # noqa: S311 - nothing is secret
-        if requested is not None:
-            return requested + self._base * jitter
-        return min(LONGEST_WAIT, self._base * 2.0 ** min(failures, 30)) * jitter
-
-    async def _wait_for_pause(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._paused_until > loop.time():
-            await asyncio.sleep(self._paused_until - loop.time())
 
     def _note_refusal(self, error: RateLimited) -> None:
         """Pause all calls after a 429, and stop the run if 429s do not end."""

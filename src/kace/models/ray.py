@@ -29,45 +29,27 @@ class Facts(NamedTuple):
     identity: str
 
 
-class CallResult(NamedTuple):
-    """A reply, or the parts of the error that a worker had instead."""
-
-    reply: Reply | None
-    error: type[Exception] | None = None
-    state: dict[str, Any] | None = None
-
-    def unwrap(self) -> Reply:
-        """Return the reply, or raise the error as it was raised at the worker."""
-        if self.reply is not None:
-            return self.reply
-        assert self.error is not None
-        state = self.state or {}
-        error = self.error.__new__(self.error, state.get("message"))
-        error.__dict__.update(state)
-        raise error
-
-
 class RayWorker:
-    """Answers calls on one node, with a model of its own."""
+    """Answers calls on one node, with a model of its own. Errors are results."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._model: ChatModel | None = None  # opened again after a restart
 
-    async def describe(self) -> Facts | CallResult:
+    async def describe(self) -> Facts | KaceError:
         """Return what the driver must know, or why the model cannot be opened."""
         try:
             model = self._open()
         except KaceError as error:
-            return CallResult(None, type(error), dict(error.__dict__))
+            return error
         return Facts(version("kace"), model.name, model.identity)
 
-    async def complete(self, request: Request) -> CallResult:
+    async def complete(self, request: Request) -> Reply | Exception:
         """Answer one request."""
         try:
-            return CallResult(await self._open().complete(request))
+            return await self._open().complete(request)
         except (ModelError, KaceError) as error:
-            return CallResult(None, type(error), dict(error.__dict__))
+            return error
 
     def _open(self) -> ChatModel:
         from kace.models import open_unlimited
@@ -92,7 +74,7 @@ class RayServer:
         """Answer one request on the worker."""
         reference = self._actor.complete.remote(request)
         try:
-            result: CallResult = await reference
+            result: Reply | Exception = await reference
         except asyncio.CancelledError:
             self._ray.cancel(reference)
             raise
@@ -100,7 +82,9 @@ class RayServer:
             raise Transient(
                 one_line(f"a Ray worker was lost: {error}")
             ) from None
-        return result.unwrap()
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def aclose(self) -> None:
         """End the worker."""
@@ -130,8 +114,8 @@ def open_servers(config: Config) -> list[RayServer]:
             facts = ray.get(reference)
         except ray.exceptions.RayError as error:
             facts = Facts(one_line(f"no kace that starts: {error}"), "", "")
-        if isinstance(facts, CallResult):
-            facts.unwrap()
+        if isinstance(facts, KaceError):
+            raise facts
         if facts.kace != version("kace"):
             what = f"a Ray worker has {facts.kace}"
             fix = f"install kace {version('kace')} on every node"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kace.errors import DataError, UsageError
 from kace.files import inside
-from kace.models.cache import CallStore, head_of
+from kace.models.cache import CallStore
 from kace.problems import Problem
 from kace.runs.manifest import HELD, Manifest, differences
 from kace.runs.run import Run
@@ -118,7 +118,7 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
             for problem in table.problems():
                 run.keep_text(problem)
             for call in CallStore(inside(folder, "calls")).records():
-                if head_of(call.key) not in run.calls:
+                if call.key not in run.calls:
                     run.calls.put(call)
             for solution in table.solutions(texts=False):
                 if run.pending(solution.problem, solution.seed):
