@@ -57,10 +57,9 @@ class Formula:
     def constant(self) -> bool:
         """Whether it has a value, and no unknowns."""
         letters = re.sub(
-            r"\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)", "", self.latex
+            r"\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)|[ei]", "", self.latex
         )
-        unknown = re.search("[A-Za-df-hj-z]", letters)
-        return self.point is not None and unknown is None
+        return self.point is not None and not re.search("[A-Za-z]", letters)
 
     def __str__(self) -> str:
         return self.latex

@@ -12,6 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
+from itertools import zip_longest
 
 from kace.answers.exact import Formula, Value, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer, repeat
@@ -26,7 +27,11 @@ _SPACE = re.compile(r"\\[,;:! ]|\\q?quad(?![A-Za-z])|~|\s+")
 _DOLLARS = re.compile(r"\s*\$+([^$]+)\$+\s*")
 _LOW = re.compile(r"_(?:\{([^{}]*)\}|(?=\d))")
 _ESCAPED = re.compile(r"\\([%$&#_])")
-_PAIRS = ("()", "[]", "{}", "$$", "**", "__", "“”", "‘’", "«»", "「」")
+_WRAPPED = re.compile(
+    r"""\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)|\[((?:[^][]|\[[^][]*\])*)\]
+    |\{((?:[^{}]|\{[^{}]*\})*)\}|「([^「」]*)」|([*_$]+)([^*_$]+)\5""",
+    re.VERBOSE,
+)
 _EDGES = " \t\"'`“”‘’«»´.,;:!?…。、"
 _OPTION = re.compile(r"(?<!\w)\(?([A-Z])[).:]\s")
 _LETTER = re.compile(
@@ -114,28 +119,19 @@ def _plain(text: str) -> str:
 
 def options_of(problem: str) -> dict[str, str]:
     """Return the options that a problem lists, by letter; of several lists the last."""
-    marks = list(_OPTION.finditer(problem))[-MAX_OPTIONS:]
-    for start in reversed(range(len(marks))):
-        chain = _lettered(marks[start:])
-        if len(chain) > 1:
-            ends = [mark.start() for mark in chain[1:]] + [len(problem)]
-            options = {}
-            for mark, end in zip(chain, ends, strict=True):
-                words = problem[mark.end() : end].strip()
-                options[mark[1]] = plain_text(words.split("\n")[0])
-            return options
-    return {}
-
-
-def _lettered(marks: list[re.Match[str]]) -> list[re.Match[str]]:
-    """Return the marks A, B, C, ... of a list that begins with the first mark."""
     chain: list[re.Match[str]] = []
-    for mark in marks:
-        if mark[1] == chr(ord("A") + len(chain)):
+    listed = chain
+    for mark in list(_OPTION.finditer(problem))[-MAX_OPTIONS:]:
+        if mark[1] == "A":
+            chain = [mark]
+        elif chain and mark[1] == chr(ord("A") + len(chain)):
             chain.append(mark)
-        elif not chain:
-            break
-    return chain
+            listed = chain
+    options = {}
+    for mark, after in zip_longest(listed, listed[1:]):
+        words = problem[mark.end() : after.start() if after else None].strip()
+        options[mark[1]] = plain_text(words.split("\n")[0])
+    return options
 
 
 def choice_letter(text: str, options: dict[str, str]) -> str | None:
@@ -193,22 +189,6 @@ def _unwrapped(text: str) -> str:
     """Return a text without what only surrounds it, unless nothing would be left."""
     start = text.strip()
     bare = start.strip(_EDGES)
-    while len(bare) > 2 and bare[0] + bare[-1] in _PAIRS:
-        if _closes_early(bare):
-            break
-        bare = bare[1:-1].strip(_EDGES)
+    while found := _WRAPPED.fullmatch(bare):
+        bare = found[found.lastindex or 0].strip(_EDGES)
     return bare or start
-
-
-def _closes_early(text: str) -> bool:
-    """Whether the first bracket is closed before the end, as in `(a)(b)`."""
-    first = text[0]
-    last = text[-1]
-    if first == last:
-        return first in text.strip(first)
-    depth = 0
-    for char in text[:-1]:
-        depth += (char == first) - (char == last)
-        if depth == 0:
-            return True
-    return False

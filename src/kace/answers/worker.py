@@ -30,7 +30,6 @@ from sympy import (  # type: ignore[import-untyped]
     Eq,
     Expr,
     I,
-    MatrixExpr,
     Ne,
     Rational,
     Set,
@@ -44,7 +43,6 @@ from sympy.logic.boolalg import (  # type: ignore[import-untyped]
     Boolean,
     BooleanAtom,
 )
-from sympy.matrices import MatrixBase  # type: ignore[import-untyped]
 
 DIGITS = 100
 """Places that decide for math-verify; `_far` compares the leading digits."""
@@ -147,13 +145,6 @@ def _own_verdict(left: Any, right: Any) -> bool | None:
         if not isinstance(right, Boolean) or len(right.free_symbols) != 1:
             return False
         return bool(right.as_set() == left)
-    matrices = (MatrixBase, MatrixExpr)
-    if isinstance(left, matrices) and isinstance(right, matrices):
-        left = left.doit()
-        right = right.doit()
-        if left.shape != right.shape:
-            return False
-        return bool(simplify((left - right).as_explicit()).is_zero_matrix)
     if isinstance(left, Expr) and isinstance(right, Expr):
         if left == right:
             return True
