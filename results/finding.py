@@ -1,19 +1,28 @@
 """Compare ways of finding a tree's card for a problem, without a model: a yardstick.
 
-    python results/finding.py [THIRD_OR_OTHER_SPLIT]
+    python results/finding.py [--split third]
+    python results/finding.py --beir DIR
 
 For each published technique tree: whether the best card is of the problem's family, and
 how many problems with a card are found where a share of the others is shown one. The
 texts are those of the split and of the cards; families say which card is right.
+
+With --beir, the same task is written in the layout of BEIR, to try a retriever on: a
+folder per tree with `corpus.jsonl` (a card per line), `queries.jsonl` (a problem per
+line) and `qrels/SPLIT.tsv`. A problem that has no line in qrels has no card: a retriever
+should find nothing for it.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -72,8 +81,8 @@ def by_regression(tree: EpistemicTree, encoder: str | None) -> Scorer:
     return score
 
 
-def table(name: str, tree: EpistemicTree, split: str) -> list[str]:
-    """Return the lines of one tree's table."""
+def families_of(tree: EpistemicTree) -> list[set[str]]:
+    """Return the families of each card: those of the problems it came from."""
     origin: dict[str, str] = {}
     for number, each in enumerate(load_bundled("techniques", "train"), 1):
         origin[each.name] = each.family or ""
@@ -83,6 +92,12 @@ def table(name: str, tree: EpistemicTree, split: str) -> list[str]:
     for card in tree.shown:
         sources = card.provenance.supporting_problems
         own.append({origin[source] for source in sources})
+    return own
+
+
+def table(name: str, tree: EpistemicTree, split: str) -> list[str]:
+    """Return the lines of one tree's table."""
+    own = families_of(tree)
     covered = set[str]().union(*own)
     problems = load_bundled("techniques", split)
     has = np.array([problem.family in covered for problem in problems])
@@ -121,15 +136,57 @@ def table(name: str, tree: EpistemicTree, split: str) -> list[str]:
     return lines
 
 
+def write_beir(folder: Path, tree: EpistemicTree, split: str) -> None:
+    """Write cards, problems, and which card is of which problem's family."""
+    folder.mkdir(parents=True)
+    corpus = []
+    for card in tree.shown:
+        text = "\n".join((card.payload, *card_texts(card)))
+        title = card.card_id.replace("_", " ")
+        corpus.append({"_id": card.card_id, "title": title, "text": text})
+    write_lines(folder / "corpus.jsonl", corpus)
+    problems = load_bundled("techniques", split)
+    queries = [{"_id": each.name, "text": each.text} for each in problems]
+    write_lines(folder / "queries.jsonl", queries)
+    (folder / "qrels").mkdir()
+    own = families_of(tree)
+    rows = ["query-id\tcorpus-id\tscore"]
+    for problem in problems:
+        for card, families in zip(tree.shown, own, strict=True):
+            if problem.family in families:
+                rows.append(f"{problem.name}\t{card.card_id}\t1")
+    qrels = folder / "qrels" / f"{split}.tsv"
+    qrels.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def write_lines(path: Path, records: Sequence[object]) -> None:
+    """Write records as JSON lines."""
+    lines = [json.dumps(each, ensure_ascii=False) for each in records]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def published_tree(name: str) -> Iterator[EpistemicTree]:
+    """Unpack a published tree."""
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(HERE / "trees" / f"{name}.tar.xz") as packed:
+            packed.extractall(folder, filter="data")
+        (path,) = Path(folder).iterdir()
+        yield open_tree(path)
+
+
 def main() -> None:
-    """Print the tables."""
-    split = sys.argv[1] if sys.argv[1:] else "third"
+    """Print the tables, or write the task."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--split", default="third", help="of techniques")
+    parser.add_argument("--beir", type=Path, help="a new folder for the task")
+    given = parser.parse_args()
     for name in TREES:
-        with tempfile.TemporaryDirectory() as folder:
-            with tarfile.open(HERE / "trees" / f"{name}.tar.xz") as packed:
-                packed.extractall(folder, filter="data")
-            (path,) = Path(folder).iterdir()
-            lines = table(name, open_tree(path), split)
+        with published_tree(name) as tree:
+            if given.beir:
+                write_beir(given.beir / name, tree, given.split)
+                continue
+            lines = table(name, tree, given.split)
         sys.stdout.write("\n".join([*lines, "", ""]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import re
 import subprocess
@@ -205,3 +206,54 @@ def test_the_pages_are_short():
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in docs) <= 15_000
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 95
     assert (ROOT / "docs" / "viewer.png").stat().st_size <= 150_000
+
+
+def solve(family: str, correct: bool, exit: str, tiers: dict[str, list[str]], cards: list[str] | None = None) -> dict:
+    attempts = [
+        {"tier": tier, "answer": answer, "correct": answer == "right", "input": 10, "output": 90}
+        for tier, answers in tiers.items()
+        for answer in answers
+    ]
+    answers = [each["answer"] for each in attempts]
+    classes = [{"positions": [i for i, each in enumerate(answers) if each == one]} for one in set(answers)]
+    recalls = [{"tier": "MS", "cards": cards}] if cards else []
+    known = {"problem": family, "seed": 0, "family": family, "correct": correct, "exit": exit}
+    return {**known, "paper_calls": len(attempts), "attempts": attempts, "classes": classes, "recalls": recalls}
+
+
+@pytest.mark.parametrize(
+    ("score", "probe", "right", "gained", "lost", "calls"),
+    [
+        (0.4, ["right"] * 3, False, 1, 0, 3),
+        (0.4, ["wrong"] * 3, True, 0, 1, 3),
+        (0.4, ["right", "right", "wrong"], True, 0, 0, 10),
+        (0.4, ["right", "right", "wrong"], False, 0, 0, 10),
+        (0.1, ["wrong"] * 3, True, 0, 0, 10),
+    ],
+)
+def test_only_unanimous_attempts_decide_in_the_replay(monkeypatch, score, probe, right, gained, lost, calls):
+    monkeypatch.syspath_prepend(str(RESULTS))
+    import replay
+
+    alone = {"ES": ["a", "b"], "MS": ["c", "d", "e"], "HS": ["right" if right else "x"] * 5}
+    votes = replay.Votes(tiered={("f", 0): solve("f", right, "hs_plurality", alone)})
+    votes.right["f", 0] = solve("f", True, "ms_majority", {"MS": probe}, ["CARD"])
+    (sums,) = replay.replay(votes, {"f": ("CARD", score)}, {"CARD": {"f"}}, 0.3).values()
+    assert (sums.gained, sums.lost, sums.calls) == (gained, lost, calls)
+
+
+def test_the_task_of_finding_cards_is_written_in_the_layout_of_beir(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(RESULTS))
+    import finding
+
+    finding.write_beir(tmp_path / "b", open_tree(published_tree("techniques")), "third")
+    corpus, queries = (
+        {json.loads(line)["_id"] for line in (tmp_path / "b" / name).read_text().splitlines()}
+        for name in ("corpus.jsonl", "queries.jsonl")
+    )
+    head, *rows = (tmp_path / "b" / "qrels" / "third.tsv").read_text().splitlines()
+    assert head == "query-id\tcorpus-id\tscore"
+    pairs = [row.split("\t") for row in rows]
+    assert (len(corpus), len(queries), len({query for query, _, _ in pairs})) == (70, 600, 162)
+    assert {query for query, _, _ in pairs} < queries
+    assert {card for _, card, _ in pairs} <= corpus
