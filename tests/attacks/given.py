@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Add
-from kace.cli.learn import snapshots_of
 from kace.config import profile_of
 from kace.learning.calibrate import thresholds_of
 from kace.learning.report import report_of
@@ -115,7 +114,7 @@ ACTIONS: dict[str, Attack] = {
     "tree view": (trees, viewed, TREE[:1]),
     "learn select": (
         learners,
-        lambda at: [open_tree(path) for path in snapshots_of(at)],
+        lambda at: open_tree(at / "snapshots/epoch-1.jsonl"),
         ("snapshots/epoch-1.jsonl", "snapshots/"),
     ),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),

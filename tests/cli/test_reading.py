@@ -38,7 +38,6 @@ JSON = {
     "learn": (*TRAIN[1:], "--out", "never", "--dry-run"),
     "learn report": ("made/tree",),
     "learn select": ("made/tree", "--validation", "held.jsonl"),
-    "learn calibrate": ("tree", "--train", "train.jsonl", *DICE),
     "tree show": ("tree",),
     "tree log": ("tree",),
     "eval": ("--data", "train.jsonl", *DICE, "--out", "base"),

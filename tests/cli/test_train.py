@@ -114,10 +114,10 @@ def test_a_teacher_with_a_short_context_can_be_asked_for_shorter_replies(kace: K
         (("ace", "--train", "train.jsonl", "--model", "scripted/dice"), "a learner needs a teacher"),
         (("ace", *SCRIPTED, "--limit", "3"), "too few to learn from"),
         (("gepa", *SCRIPTED, "--set", "budget_tokens=500"), "unknown setting 'budget_tokens'"),
-        (("ace", *SCRIPTED, "--validation", "train.jsonl"), "--validation is not an option of ace"),
-        (("ace", *SCRIPTED, "--tree", "train.jsonl"), "--tree is not an option of ace"),
+        (("ace", *SCRIPTED, "--validation", "train.jsonl"), "--validation is not an option of --method ace"),
+        (("ace", *SCRIPTED, "--tree", "train.jsonl"), "--tree is not an option of --method ace"),
         (("reflections", *SCRIPTED), "reflections replace the cards of a tree, and none is named"),
-        (("ace", *SCRIPTED, "--dry-run"), "--dry-run does not know ace"),
+        (("ace", *SCRIPTED, "--dry-run"), "--dry-run is not an option of --method ace"),
         (("ace", *SCRIPTED, "--held-out", "train.jsonl"), "18 training problems appear in train.jsonl too"),
     ],
 )

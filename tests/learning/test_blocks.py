@@ -10,8 +10,8 @@ from kace.cards.card import stray_character
 from kace.learning.teacher import (
     MAX_BLOCKS,
     MAX_REPLY_CHARS,
-    BadBlock,
     Block,
+    CardRefusal,
     Grammar,
     read_blocks,
     read_numbers,
@@ -32,7 +32,7 @@ def only(reply: str, grammar: Grammar = CARD) -> Block:
     return blocks[0]
 
 
-def fault(reply: str, grammar: Grammar = CARD) -> BadBlock:
+def fault(reply: str, grammar: Grammar = CARD) -> CardRefusal:
     blocks, bad = read_blocks(reply, grammar)
     assert not blocks
     assert len(bad) == 1
@@ -44,7 +44,7 @@ def fault(reply: str, grammar: Grammar = CARD) -> BadBlock:
 
 def test_a_block_is_its_fields_and_its_text():
     found = only("<card>\nid: A_B_C\nproblems: 1, 3\npayload:\nfirst\n\n  second: line\n</card>")
-    assert found == Block(1, {"id": "A_B_C", "problems": "1, 3"}, "first\n\n  second: line")
+    assert found == Block({"id": "A_B_C", "problems": "1, 3"}, "first\n\n  second: line")
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,8 @@ def test_what_stands_around_a_block_is_ignored(around: str):
     assert only(around.format(block())).text == "say it"
 
 
-def test_a_block_is_found_at_its_line_also_after_thinking():
-    assert only(f"<think>\none\ntwo\n</think>\n{block()}").line == 5
-
-
 def test_unfinished_thinking_holds_no_block():
-    assert read_blocks(f"<think>\nmaybe\n{block()}", CARD) == ((), ())
+    assert "no block" in fault(f"<think>\nmaybe\n{block()}").reason
 
 
 @pytest.mark.parametrize(
@@ -93,11 +89,6 @@ def test_line_ends_of_windows_are_line_ends():
     assert only(block(text="one\ntwo").replace("\n", "\r\n")).text == "one\ntwo"
 
 
-def test_a_code_fence_around_the_whole_text_is_no_part_of_it():
-    assert only(block(text="```text\none\n\ntwo\n```")).text == "one\n\ntwo"
-    assert only(block(text="```\na\n```\nand\n```\nb\n```")).text == "```\na\n```\nand\n```\nb\n```"
-
-
 def test_text_may_begin_on_the_line_of_its_field():
     assert only("<gap>\ntext: no card covers it\nat all\n</gap>", GAP).text == "no card covers it\nat all"
 
@@ -117,7 +108,7 @@ def test_delimiters_quoted_inside_a_line_are_text():
 def test_a_block_that_is_cut_off_costs_itself_only():
     blocks, bad = read_blocks(f"{block('A_B_C')}\n<card>\nid: D_E_F\npayload:\nUseful wh", CARD)
     assert [found.fields["id"] for found in blocks] == ["A_B_C"]
-    assert [(found.name, found.line) for found in bad] == [("D_E_F", 6)]
+    assert [found.card_id for found in bad] == ["D_E_F"]
     assert "cut off" in bad[0].reason
 
 
@@ -131,13 +122,13 @@ def test_a_text_that_holds_a_whole_block_costs_no_other():
     nested = block("D_E_F", text=block("G_H_I", text="inner"))
     blocks, bad = read_blocks(f"{nested}\n{block('A_B_C')}", CARD)
     assert [found.fields["id"] for found in blocks] == ["G_H_I", "A_B_C"]
-    assert [found.name for found in bad] == ["D_E_F"]
+    assert [found.card_id for found in bad] == ["D_E_F"]
 
 
 def test_of_two_blocks_with_one_name_the_first_stays():
     blocks, bad = read_blocks(f"{block(text='first')}\n{block(text='second')}", CARD)
     assert [found.text for found in blocks] == ["first"]
-    assert "line 1" in bad[0].reason
+    assert "names must differ" in bad[0].reason
 
 
 @pytest.mark.parametrize(
@@ -166,14 +157,14 @@ def test_a_block_without_the_form_says_what_is_wrong(reply: str, reason: str):
 
 
 @pytest.mark.parametrize("reply", ["", "   \n", "I cannot help with that.", "抱歉，我不能。", "<card> </card>"])
-def test_a_reply_without_blocks_holds_none(reply: str):
-    assert read_blocks(reply, CARD) == ((), ())
+def test_a_reply_without_blocks_is_one_bad_block(reply: str):
+    assert "no block" in fault(reply).reason
 
 
 def test_blocks_and_text_over_the_limits_are_not_read():
     blocks, bad = read_blocks("\n".join(block(f"A_B_{n}") for n in range(1_000)), CARD)
     assert len(blocks) == MAX_BLOCKS and not bad
-    assert read_blocks("x" * MAX_REPLY_CHARS + f"\n{block()}", CARD) == ((), ())
+    assert "no block" in fault("x" * MAX_REPLY_CHARS + f"\n{block()}").reason
 
 
 PIECES = st.sampled_from(
@@ -206,7 +197,7 @@ def test_reading_never_raises_and_what_it_says_can_be_stored(reply: str):
             assert "\r" not in found.text
             found.text.encode()
         for found in bad:
-            assert not any(ord(char) < 32 for char in found.reason + found.name)
+            assert not any(ord(char) < 32 for char in found.reason + found.card_id)
 
 
 @given(

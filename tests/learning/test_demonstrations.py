@@ -84,4 +84,4 @@ def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
     assert set(re.findall(r"</?(\w+)>", instructions("illustrate"))) <= set(TAGS)
     context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
     named = FIRST.model_copy(update={"card_id": EXAMPLE_ID})
-    assert [bad.name for bad in read_examples(instructions("illustrate"), [named], 1, context).bad] == [EXAMPLE_ID]
+    assert [bad.card_id for bad in read_examples(instructions("illustrate"), [named], 1, context).bad] == [EXAMPLE_ID]

@@ -20,7 +20,7 @@ from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
 from kace.learning.measure import Impact
 from kace.learning.report import report_of
-from kace.learning.study import QUICK, LearnPlan, Settings, Unplaced, open_study, read_steps
+from kace.learning.study import QUICK, LearnPlan, RunTotals, Settings, open_study, read_steps
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -106,9 +106,8 @@ def test_a_classifier_that_cannot_be_read_is_warned_of_and_named_as_the_reason(t
         **settings,
     )
     assert len(tree) == 0
-    steps = [line for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl") if line.what == "place"]
-    warning = steps[0].read(Unplaced).summary
-    assert warning.startswith("warning: ") and "placed in no domain" in warning
+    steps = [line for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl") if line.what == "run"]
+    assert "warning: 12 of 12 problems past ES were placed in no domain" in steps[0].read(RunTotals).summary
     assert "replies of the classifier could not be read" in report_of(tmp_path / "tree").summary
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kace.cards.card import BODY_CAPS, PREFIXES, Card, Difficulty, Status
 from kace.ladder.prompt import TAGS, template
 from kace.ladder.tiers import ExitPath, TierName
-from kace.learning.propose import EXAMPLE_ID, CardRequest, Proposals, find_knowledge, imagine, read_cards, split
+from kace.learning.propose import EXAMPLE_ID, CardRequest, Proposals, find_knowledge, imagine, read_cards
 from kace.learning.teacher import CardRefusal, FailedProblem, Teacher, TeacherStep, TreeCell, WrongAttempt, instructions
 from kace.problems import Problem
 from tests.card_samples import card
@@ -91,12 +91,6 @@ def test_requests_of_all_cells_share_their_system_text():
     assert "Difficulty: hard, or universal" in other.requests[0].messages[1].content
 
 
-def test_nothing_failed_asks_nothing():
-    model = Said()
-    assert find(model, ()) == Proposals()
-    assert model.calls == 0
-
-
 # What becomes a card
 
 
@@ -145,8 +139,8 @@ def test_a_trigger_that_is_too_long_is_cut():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"name": "sum of roots"}, "is not 3 or more words"),
-        ({"name": "GREAT_SUM_OF_ROOTS"}, "without a known prefix"),
+        ({"name": "sum of roots"}, "use 3 or more words"),
+        ({"name": "GREAT_SUM_OF_ROOTS"}, "begin with one of EXACT_"),
         ({"name": EXAMPLE_ID}, "example of the form"),
         ({"payload": "The sum of roots is -b/a."}, "does not begin with a trigger header"),
         ({"payload": "Useful when:\n- roots\n\n" + "line\n" * 7}, "a body of 7 non-blank lines, medium allows 6"),
@@ -155,8 +149,8 @@ def test_a_trigger_that_is_too_long_is_cut():
         ({"payload": f"{PAYLOAD}\nbell \x07"}, "U+0007"),
         ({"difficulty": "hard"}, "the difficulty here is medium or universal, not 'hard'"),
         ({"problems": ""}, "problems is missing"),
-        ({"problems": "4"}, "4 is not among the problems 1 to 3"),
-        ({"domains": "Number Theory"}, "is not snake_case"),
+        ({"problems": "4"}, "'4' is not among the problems 1 to 3"),
+        ({"domains": "Number Theory"}, "use snake_case"),
         ({"routing": "x" * 301}, "at most 300 characters"),
         ({"colour": "red"}, "is no field of a card"),
     ],
@@ -265,12 +259,6 @@ def test_imagined_cards_rest_on_no_problem_and_keep_to_their_quota():
     assert user.endswith("</cards>\n\nWrite at most 2 cards, at most 1 beside each of these.")
 
 
-def test_without_cards_nothing_is_imagined():
-    model = Said()
-    assert dream(model, ()) == Proposals()
-    assert model.calls == 0
-
-
 # The prompts
 
 
@@ -279,7 +267,7 @@ def test_the_prompt_shows_a_block_that_the_reader_takes_and_the_product_refuses(
     assert prompt.count("\n<card>\n") == 1
     spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), tuple("12345"))
     (bad,) = read_cards(prompt, spec).bad
-    assert (bad.name, bad.reason) == (EXAMPLE_ID, "it is the example of the form, not a card")
+    assert (bad.card_id, bad.reason) == (EXAMPLE_ID, "it is the example of the form, not a card")
     (made,) = read_cards(prompt.replace(EXAMPLE_ID, "RUBRIC_COFFEE_FOR_GUESTS"), spec).found.values()
     assert made.provenance.supporting_problems == ("2", "5")
 
@@ -296,8 +284,3 @@ def test_the_prompt_states_the_limits_that_code_enforces():
 def test_every_tag_of_the_prompts_is_one_that_quoted_text_cannot_write():
     for name in ("preface", "cards", "propose", "imagine", "partition", "repair"):
         assert set(re.findall(r"</?(\w+)>", template(f"teacher/{name}"))) <= set(TAGS)
-
-
-def test_failures_are_asked_about_in_parts():
-    assert split([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4], [5]]
-    assert split([], 2) == [[]]

@@ -11,7 +11,7 @@ from kace.ladder.prompt import template
 from kace.learning.study import gather_all
 from kace.learning.teacher import (
     MAX_REPEATED_CHARS,
-    BadBlock,
+    CardRefusal,
     Grammar,
     Reading,
     Teacher,
@@ -37,8 +37,8 @@ def ask(model: Said) -> Reading[str]:
     return asyncio.run(Teacher(model, seed=3, max_tokens=900).ask("epoch 1 propose", "be brief", "write notes", read))
 
 
-def bad(name: str, reason: str = "no") -> BadBlock:
-    return BadBlock(1, name, reason)
+def bad(name: str, reason: str = "no") -> CardRefusal:
+    return CardRefusal(card_id=name, reason=reason)
 
 
 # One round
@@ -78,7 +78,7 @@ def test_a_bad_block_is_asked_for_again_with_its_reason():
     said = repair.messages[3].content
     assert said.startswith(template("teacher/repair"))
     assert "Accepted: A\n" in said
-    assert "- line 6: B: the field payload is missing" in said
+    assert "- B: the field payload is missing" in said
     assert repair.attempt.index == 1
 
 
@@ -87,7 +87,7 @@ def test_there_is_one_repair_round_only():
     reading = ask(model)
     assert model.calls == 2
     assert not reading.found
-    assert [found.name for found in reading.bad] == ["A"]
+    assert [found.card_id for found in reading.bad] == ["A"]
 
 
 def test_what_was_good_stays_as_it_was():
@@ -109,7 +109,7 @@ def test_a_reply_that_holds_nothing_is_asked_for_again_then_listed(reply: str):
 @pytest.mark.parametrize("reply", ["no card", "1: a slip.\n\n**No cards.**\n", "<think>\nhm\n</think>\nNO CARD NEEDED"])
 def test_a_teacher_may_say_that_there_is_nothing_to_write(reply: str):
     model = Said(reply)
-    assert ask(model) == Reading({}, (), declined=True)
+    assert ask(model) == Reading({})
     assert model.calls == 1
 
 
@@ -149,17 +149,6 @@ def test_names_and_reasons_cannot_open_a_block_or_end_a_turn():
 # Merging
 
 
-def test_a_new_thing_mends_the_block_of_its_name_first_then_the_first_one_left():
-    first = Reading({}, (bad("lower case"), bad("B")))
-    assert merge_repair(first, Reading({"B": 1, "LOWER_CASE": 2})) == Reading({"B": 1, "LOWER_CASE": 2})
-    assert merge_repair(first, Reading({"B": 1})).bad == (bad("lower case"),)
-
-
-def test_two_blocks_of_one_name_are_mended_by_one():
-    first = Reading({}, (bad("A"), bad("A"), bad("lower case")))
-    assert merge_repair(first, Reading({"A": 1, "LOWER_CASE": 2})).bad == ()
-
-
 def test_what_is_still_bad_is_listed_once_with_the_later_reason():
     first = Reading({"A": 1}, (bad("B", "old"), bad("C"), bad("")))
     second = Reading({}, (bad("B", "new"), bad("A", "repeated badly"), bad("", "newer")))
@@ -169,6 +158,12 @@ def test_what_is_still_bad_is_listed_once_with_the_later_reason():
 def test_a_second_block_of_a_good_name_stays_listed():
     first = Reading({"A": 1}, (bad("A", "twice"),))
     assert merge_repair(first, Reading({"A": 2})) == first
+
+
+def test_a_new_thing_mends_the_block_of_its_name_first_then_the_first_one_left():
+    first = Reading({}, (bad("lower case"), bad("B")))
+    assert merge_repair(first, Reading({"B": 1, "LOWER_CASE": 2})) == Reading({"B": 1, "LOWER_CASE": 2})
+    assert merge_repair(first, Reading({"B": 1})).bad == (bad("lower case"),)
 
 
 # When calls fail

@@ -37,8 +37,8 @@ from kace.ladder.retrieve import TokenCounter
 from kace.learning import StepResult
 from kace.learning.study import Routes, StepName, gather_all
 from kace.learning.teacher import (
-    BadBlock,
     Block,
+    CardRefusal,
     Grammar,
     Reading,
     read_blocks,
@@ -372,7 +372,7 @@ def read_operations(reply: str, playbook: Playbook) -> Reading[Operation]:
         try:
             found[name] = _read_operation(block, playbook)
         except ValueError as error:
-            wrong.append(BadBlock(block.line, name, str(error)))
+            wrong.append(CardRefusal(card_id=name, reason=str(error)))
     return Reading(found, tuple(wrong))
 
 

@@ -32,8 +32,8 @@ from kace.ladder.session import open_session
 from kace.learning import StepResult
 from kace.learning.study import (
     SEEDS_PER_EPOCH,
-    OnStep,
     StepName,
+    StepObserver,
     Workbench,
     check_training,
     open_workbench,
@@ -255,7 +255,7 @@ async def open_training(
     *,
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
-    on_step: OnStep | None = None,
+    observer: StepObserver | None = None,
 ) -> AsyncIterator[Training]:
     """Open everything a training works with, under one ledger. Models that are given stay the caller's to close."""
     check_training(plan.train)
@@ -270,7 +270,7 @@ async def open_training(
             plan.manifest(),
             model=model,
             teacher=teacher or opened,
-            on_step=on_step,
+            observer=observer,
         )
         async with opening as bench:
             yield Training(**vars(bench), plan=plan)

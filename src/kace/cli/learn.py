@@ -19,9 +19,8 @@ from kace.baselines.evaluate import (
 )
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
-from kace.cards.card import Status, plain_points
-from kace.cards.store import INDEX_FILE, TreeStore, open_tree
-from kace.cards.tree import EpistemicTree
+from kace.cards.card import plain_points
+from kace.cards.store import TreeStore, open_tree
 from kace.cli import learn_demo
 from kace.cli.data import load_data
 from kace.cli.eval import finish_trial
@@ -38,15 +37,9 @@ from kace.cli.terminal import (
     run_async,
 )
 from kace.config import PROFILE_FILE, Config, profile_of
-from kace.errors import DataError, UsageError, counted
+from kace.errors import UsageError, counted
 from kace.files import inside, read_plain, write_atomic
-from kace.ladder.relevance import TextTable, best_encoder
 from kace.learning import StepResult
-from kace.learning.calibrate import (
-    Calibration,
-    keep_calibration,
-)
-from kace.learning.calibrate import calibrate as calibrate_tree
 from kace.learning.loop import learn as learn_tree
 from kace.learning.report import (
     CardReport,
@@ -58,7 +51,6 @@ from kace.learning.report import (
 from kace.learning.screen import HeldOutHashes
 from kace.learning.study import (
     QUICK,
-    LearnManifest,
     LearnPlan,
     Settings,
     StepName,
@@ -71,7 +63,6 @@ from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problems import Problem, load_problems
 from kace.report.evaluation import evaluation_of
-from kace.report.trees import learner_document as page
 from kace.runs.table import Table
 
 TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
@@ -81,6 +72,13 @@ TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
     "reflections": train_reflections,
 }
 METHODS = ("kace", *TRAINERS)
+USED_BY = {
+    "validation": ("gepa",),
+    "tree": ("kace", "domain-ace", "reflections"),
+    "quick": ("kace",),
+    "dry-run": ("kace",),
+}
+"""The methods that an option is for; the others are for every method."""
 TREE = click.argument("tree", type=PATH)
 
 
@@ -185,28 +183,44 @@ def command(
             f"{missing} is missing",
             fix="kace learn --train train.jsonl --teacher MODEL --out TREE",
         )
-    if method != "kace":
-        if dry_run or quick:
+    typed = (validation, options.get("tree"), quick, dry_run)
+    for (name, methods), value in zip(USED_BY.items(), typed, strict=True):
+        if value and method not in methods:
             raise UsageError(
-                f"--{'dry-run' if dry_run else 'quick'} does not know {method}",
-                fix="cap it with --max-calls or --max-usd",
+                f"--{name} is not an option of --method {method}",
+                fix=f"leave it out; it is for {', '.join(methods)}",
             )
-        _train_method(method, options, train, out, validation, held_out, epochs)
-        return
-    config = options.config(*Settings.model_fields)
-    settings = _settings(options, config, quick=quick, epochs=epochs)
+    learning = () if method != "kace" else Settings.model_fields
+    config = options.config(*learning)
     problems, kept_out = _training_data(train, held_out, config, options.limit)
+    start = open_tree(config.tree) if config.tree else None
+    profile = dict(profile_of(config.profile).get("learning", {}))
+    if method != "kace":
+        chosen = load_problems(validation, config.fields) if validation else ()
+        plan = TrainPlan(
+            method,
+            problems,
+            config,
+            out,
+            epochs or (2 if method == "gepa" else 1),
+            start or EMPTY,
+            chosen,
+            str(profile.get("failures", "tier")),
+        )
+        _train_method(plan)
+        return
+    if quick:
+        profile |= quick_settings(config.teacher)
+    settings = options.learning(Settings, profile, epochs=epochs)
     if dry_run:
         rows = forecast(problems, config, settings)
         options.show([asdict(row) for row in rows], forecast_lines(rows))
         note("kace: nothing was spent")
         return
-    _fetch_weights(config)
-    start = open_tree(config.tree) if config.tree else None
     config = config.model_copy(update={"tree": None})
     hashes = HeldOutHashes.of(kept_out)
     _learn(LearnPlan(problems, config, settings, out, hashes, start))
-    _show_report(options, out, _page_of(out))
+    _show_report(options, out)
 
 
 def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
@@ -223,23 +237,12 @@ def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
     if config.teacher == learn_demo.TEACHER:
         teacher = learn_demo.RecordedTeacher()
     train, held_out = learn_demo.load_slices(config)
-    print_lines(learn_demo.intro_lines(train, held_out, config))
-    _fetch_weights(config)
+    print_lines([learn_demo.INTRO.format(model=config.model)])
     tree = out / "tree"
     kept_out = HeldOutHashes.of(held_out.problems)
     _learn(LearnPlan(train, config, settings, tree, kept_out), teacher)
-    _show_report(options, tree, _page_of(tree))
+    _show_report(options, tree)
     print_lines(learn_demo.compare_systems(held_out, config, out))
-
-
-def _settings(
-    options: Options, config: Config, *, quick: bool, epochs: int | None
-) -> Settings:
-    """Return the learner's settings: profile < --quick < --set < --epochs."""
-    base = dict(profile_of(config.profile).get("learning", {}))
-    if quick:
-        base |= quick_settings(config.teacher)
-    return options.learning(Settings, base, epochs=epochs)
 
 
 def _training_data(
@@ -265,6 +268,7 @@ def _fetch_weights(config: Config) -> None:
 
 def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
     """Finish a tree, with its forecast first and a line per step."""
+    _fetch_weights(plan.config)
 
     async def work() -> None:
         opening = open_study(plan, teacher=teacher, observer=progress)
@@ -281,29 +285,43 @@ def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
         run_async(work(), resumable=True)
 
 
+def _train_method(plan: TrainPlan) -> None:
+    """Train another method and print what it took."""
+    if plan.method == "gepa":
+        require_gepa()
+    if plan.method == "reflections" and plan.config.tree is None:
+        raise UsageError(
+            "reflections replace the cards of a tree, and none is named",
+            fix="name the tree: --tree TREE",
+        )
+    _fetch_weights(plan.config)
+
+    async def work() -> Ledger:
+        async with open_training(plan, observer=progress) as training:
+            await TRAINERS[plan.method](training)
+            return training.session.ledger
+
+    with LearnProgress(0) as progress:
+        ledger = run_async(work(), resumable=True)
+    print(f"made         {plan.out}")
+    print(f"calls        {_calls_text(ledger)}")
+
+
 @command.command()
 @TREE
-@click.option("--html", type=PATH, help="Also write it here, as a page.")
 @takes("json")
-def report(options: Options, tree: Path, html: Path | None) -> None:
+def report(options: Options, tree: Path) -> None:
     """Show what was learned: what each card is worth, what was refused and why, the cost.
 
-    TREE is the tree that kace learn made, finished or not.
+    TREE is the tree that kace learn made, finished or not. `kace view TREE` shows the
+    same as pages.
     """
     inner = tree / "tree"  # where `kace learn --demo` puts it, beside its runs
-    found = inner if (inner / "learn").is_dir() else tree
-    _show_report(options, found, html)
+    _show_report(options, inner if (inner / "learn").is_dir() else tree)
 
 
-def _page_of(tree: Path) -> Path:
-    return inside(tree, "learn") / "report.html"
-
-
-def _show_report(options: Options, tree: Path, html: Path | None) -> None:
+def _show_report(options: Options, tree: Path) -> None:
     found = report_of(tree)
-    if html is not None:
-        write_atomic(html, page(found))
-        note(f"page         {html}")
     options.show(report_json(found), report_lines(found))
 
 
@@ -316,76 +334,44 @@ def _show_report(options: Options, tree: Path, html: Path | None) -> None:
 )
 @takes("json", *SOLVER, "limit", *CAPS)
 @click.option(
-    "--seeds",
-    default=1,
-    type=click.IntRange(1, 20),
-    help="Solve every problem on this many seeds, from --seed on.",
-)
-@click.option(
     "--out", type=PATH, help="Copy the chosen epoch's tree here, frozen."
 )
 def select(
-    options: Options, tree: Path, validation: str, seeds: int, out: Path | None
+    options: Options, tree: Path, validation: str, out: Path | None
 ) -> None:
     """Choose an epoch of a learned tree on validation problems.
 
-    TREE is the --out of kace learn. Evaluates the ladder without cards and with the tree
-    of each epoch, by the solver that it was learned with unless another is named.
+    TREE is the --out of kace learn. Evaluates the tree of each epoch.
     """
-    learned = LearnManifest.read(inside(tree, "learn"))
-    solver = {}
-    if options.get("model") is None:
-        solver = {name: learned.config.get(name) for name in SOLVER[:3]}
-    config = options.config(**solver, tree=tree)
+    config = options.config(tree=tree)
     data = load_data(validation, "validation", config, limit=options.limit)
-    trained = learned.train.ids or ()
-    shared = [each.name for each in data.problems if each.id in trained]
-    if shared:
-        raise DataError(
-            f"{len(shared)} of {len(data.problems)} validation problems appear in the "
-            f"training set, such as {shared[0]!r}",
-            fix="remove them: a tree looks better on what it was learned from",
-        )
-    alone = config.model_copy(update={"tree": None})
-    trials = {"no-tree": Trial("tiered", data, alone, seeds)}
-    for path in snapshots_of(tree):
-        reading = config.model_copy(update={"tree": path})
-        epoch = Trial("kace", data, reading, seeds, open_tree(path))
-        trials[path.stem] = epoch
     folder = inside(tree, "learn", "select", data.hash)
+    snapshots = inside(tree, "snapshots").glob("epoch-*.jsonl")
     runs: list[Path] = []
-    for name, trial in trials.items():
-        finish_trial(trial, folder / name, runs[:1])
-        runs.append(folder / name)
-    tables = [Table.open(run).named(run.name) for run in runs]
-    found = evaluation_of(tables, prices=config.prices)
-    options.show(evaluation_record(found), comparison_lines(found))
-    best = max(found.arms, key=lambda arm: arm.accuracy or 0.0)
-    chosen = trials[best.name]
-    note(f"best         {chosen.config.tree or 'no tree: solve without cards'}")
-    if out is not None:
-        empty = EpistemicTree.of(open_tree(tree).domains, ())
-        _copy_tree(chosen.tree or empty, tree, out)
-        note(f"copied       {out}, frozen")
-
-
-def snapshots_of(tree: Path) -> list[Path]:
-    """Return the tree of every epoch in order; each is in a file."""
-    found = {}
-    for path in inside(tree, "snapshots").glob("epoch-*.jsonl"):
-        number = path.stem.removeprefix("epoch-")
-        if number.isdecimal():
-            found[int(number)] = path
-    if not found:
+    for path in sorted(snapshots, key=lambda path: (len(path.stem), path.stem)):
+        reading = config.model_copy(update={"tree": path})
+        trial = Trial("kace", data, reading, 1, open_tree(path))
+        finish_trial(trial, folder / path.stem, runs[:1])
+        runs.append(folder / path.stem)
+    if not runs:
         raise UsageError(
             f"{tree} has no snapshot of an epoch",
             fix="name the --out of kace learn, with an epoch finished",
         )
-    return [found[number] for number in sorted(found)]
+    tables = [Table.open(run).named(run.name) for run in runs]
+    found = evaluation_of(tables, prices=config.prices)
+    options.show(evaluation_record(found), comparison_lines(found))
+    best = max(found.arms, key=lambda arm: arm.accuracy or 0.0)
+    chosen = tree / "snapshots" / f"{best.name}.jsonl"
+    note(f"best         {chosen}")
+    if out is not None:
+        _copy_tree(chosen, tree, out)
+        note(f"copied       {out}, frozen")
 
 
-def _copy_tree(chosen: EpistemicTree, learned: Path, out: Path) -> None:
-    """Write a tree to a store of its own, frozen; repeating it changes nothing."""
+def _copy_tree(snapshot: Path, learned: Path, out: Path) -> None:
+    """Write a snapshot to a store of its own, frozen; repeating it changes nothing."""
+    chosen = open_tree(snapshot)
     author = "kace learn select"
     if not TreeStore(out).cards_path.exists():
         TreeStore.create(out, chosen.domains, chosen, author=author)
@@ -399,99 +385,6 @@ def _copy_tree(chosen: EpistemicTree, learned: Path, out: Path) -> None:
     store.freeze(author=author)
 
 
-@command.command()
-@TREE
-@click.option(
-    "--train",
-    required=True,
-    help="A file of training problems with their answers.",
-)
-@takes("json", *SOLVER, "ray", "limit", *CAPS)
-def calibrate(options: Options, tree: Path, train: str) -> None:
-    """Set a tree's relevance thresholds from training problems alone.
-
-    Each problem is scored as if training had never seen its technique, and solved
-    without cards: at worst a wrong card breaks what the ladder alone gets right.
-    `kace learn` does this for the trees it makes.
-    """
-    learned = profile_of(None, tree).get("learning", {})
-    config = options.config(*Settings.model_fields, tree=tree)
-    settings = options.learning(Settings, {})
-    cards = open_tree(tree)
-    data = load_data(train, "train", config, limit=options.limit)
-    check_training(data.problems)
-    alone = config.model_copy(update={"tree": None})
-    folder = inside(tree, "calibrate")
-    finish_trial(Trial("tiered", data, alone, 1), folder)
-    table = TextTable(cards, data.problems, best_encoder())
-    table.index().save(tree / INDEX_FILE)
-    solutions = list(Table.open(folder).solutions(texts=False))
-    found = calibrate_tree(table, data.problems, solutions, settings.max_harm)
-    keep_calibration(tree, found, config.retrieval, learned)
-    options.show(found.model_dump_json(), calibration_lines(found))
-
-
-# Other methods
-
-
-def _train_method(
-    method: str,
-    options: Options,
-    train: Path,
-    out: Path,
-    validation: Path | None,
-    held_out: Sequence[Path],
-    epochs: int | None,
-) -> None:
-    """Train another method and print what it took."""
-    reads_tree = method in ("domain-ace", "reflections")
-    if validation is not None and method != "gepa":
-        raise UsageError(
-            f"--validation is not an option of {method}",
-            fix="only gepa chooses by validation problems",
-        )
-    if options.get("tree") is not None and not reads_tree:
-        raise UsageError(
-            f"--tree is not an option of {method}",
-            fix="only domain-ace and reflections read one",
-        )
-    if method == "gepa":
-        require_gepa()
-    config = options.config()
-    if method == "reflections" and config.tree is None:
-        raise UsageError(
-            "reflections replace the cards of a tree, and none is named",
-            fix="name the tree: --tree TREE",
-        )
-    chosen = load_problems(validation, config.fields) if validation else ()
-    problems, _ = _training_data(train, held_out, config, options.limit)
-    learning = profile_of(config.profile).get("learning", {})
-    plan = TrainPlan(
-        method,
-        problems,
-        config,
-        out,
-        epochs or (2 if method == "gepa" else 1),
-        open_tree(config.tree) if config.tree else EMPTY,
-        chosen,
-        str(learning.get("failures", "tier")),
-    )
-    _fetch_weights(config)
-
-    def note_step(step: StepName, value: StepResult, fresh: bool) -> None:
-        if fresh:
-            note(f"kace: {step}: {value.summary}")
-
-    async def work() -> Ledger:
-        async with open_training(plan, on_step=note_step) as training:
-            await TRAINERS[method](training)
-            return training.session.ledger
-
-    ledger = run_async(work(), resumable=True)
-    print(f"made         {out}")
-    print(f"calls        {_calls_text(ledger)}")
-
-
 # Showing
 
 
@@ -500,19 +393,15 @@ class LearnProgress(RunProgress):
 
     step = "plan"
 
-    def run_started(self, step: StepName, problems: int, done: int) -> None:
+    def run_started(self, step: StepName, problems: int) -> None:
         """Note that a run begins. Reruns of several domains go side by side."""
         self.step = str(step)
         self.total += problems
-        self.done += done
-        self.before += done
-        before = f", {done} done before" if done else ""
-        note(f"kace: {step}: {problems} problems{before}")
+        note(f"kace: {step}: {problems} problems")
 
-    def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
-        """Note a step that was done now, not in an earlier run of the command."""
-        if fresh:
-            note(f"kace: {step}: {value.summary}")
+    def step_done(self, step: StepName, value: StepResult) -> None:
+        """Note a step that was done."""
+        note(f"kace: {step}: {value.summary}")
 
     def status(self) -> str:
         """Return the position."""
@@ -528,18 +417,13 @@ def _calls_text(ledger: Ledger) -> str:
     return f"{', '.join(roles) or 'none: everything was kept'}{cost}"
 
 
-def report_lines(report: LearningReport) -> list[str]:
-    """Return what was learned, the cards, the refusals and the cost."""
+def report_lines(report: LearningReport) -> Iterator[str]:
+    """Yield what was learned, the cards and the cost."""
     width = columns()
-    lines: list[str] = []
     for part in (_head, _runs, _cards, _costs):
-        rows = list(part(report))
-        if rows and lines:
-            lines.append("")
-        for row in rows:
+        for row in part(report):
             wrapped = textwrap.wrap(plain(row), width, subsequent_indent="    ")
-            lines += wrapped or [""]
-    return lines
+            yield from wrapped or [""]
 
 
 def _head(report: LearningReport) -> Iterator[str]:
@@ -548,28 +432,27 @@ def _head(report: LearningReport) -> Iterator[str]:
     if report.progress:
         yield report.progress
     found = report.funnel
-    waiting = f" ({found.waiting} wait for a ruling)" if found.waiting else ""
-    merged = f"{found.merged} merged with a card that says the same"
-    frozen = (
-        f"frozen at {report.frozen[:12]}" if report.frozen else "not frozen"
+    frozen = report.frozen
+    state = f"frozen at {frozen[:12]}" if frozen else "not frozen"
+    unmeasured = sum(each.lift is None for each in report.cards)
+    yield (
+        f"proposed     {found['proposed']}: {found['refused']} refused, "
+        f"{found['waiting']} waiting for a ruling, {found['admitted']} admitted"
     )
-    kept = (
-        f"{found.kept} ({found.validated} validated), {found.retired} retired"
+    yield f"admitted     {found['admitted']}: {found['merged']} merged with a card that says the same"
+    yield (
+        f"kept         {found['kept']} ({found['validated']} validated), "
+        f"{found['retired']} retired"
     )
-    yield f"proposed     {found.proposed}{waiting}"
-    yield f"refused      {found.refused}"
-    yield f"admitted     {found.admitted} ({merged})"
-    yield f"kept         {kept}"
-    if report.unmeasured:
-        yield f"not measured {counted(report.unmeasured, 'card')}: no solve showed them"
-    yield f"tree         ~{found.tokens:,} tokens, {frozen}"
-    if report.unread:
-        steps = counted(len(report.unread), "step")
-        yield f"unread       {steps} of another version: {'; '.join(report.unread)}"
+    if unmeasured:
+        yield f"not measured {counted(unmeasured, 'card')}: no solve showed them"
+    yield f"tree         ~{found['tokens']:,} tokens, {state}"
 
 
 def _runs(report: LearningReport) -> Iterator[str]:
     """Yield the runs on the training problems."""
+    if report.scores:
+        yield ""
     for score in report.scores:
         low, high = score.interval
         name = f"epoch {score.step.epoch}  {plain(score.title, 28):28}"
@@ -579,10 +462,11 @@ def _runs(report: LearningReport) -> Iterator[str]:
 
 
 def _cards(report: LearningReport) -> Iterator[str]:
-    for card in report.cards:
-        status = card.card.status
-        name = "retired" if status is Status.DEPRECATED else status.value
-        yield f"  {card.card.card_id}: {name}, {card.place}; {_card_text(card)}"
+    if report.cards:
+        yield ""
+    for each in report.cards:
+        card = each.card
+        yield f"  {card.card_id}: {card.status.value}, {each.place}; {_card_text(each)}"
 
 
 def _card_text(card: CardReport) -> str:
@@ -602,29 +486,14 @@ def _card_text(card: CardReport) -> str:
 
 def _costs(report: LearningReport) -> Iterator[str]:
     bill = report.bill
-    for cost in (*bill.roles, *bill.steps, *bill.parts):
+    if bill.roles:
+        yield ""
+    for cost in (*bill.roles, *bill.parts):
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
-        calls = f"{cost.calls:,} calls"
-        if cost.repairs:
-            calls += f" ({cost.repairs:,} second rounds)"
-        read = f"{cost.input:,} tokens in"
-        if cost.cached or cost.written:
-            read += f" ({cost.cached:,} cached, {cost.written:,} written)"
-        indent = "" if cost in bill.roles else "  "
-        yield f"{indent}{plain(cost.role, 30):12} {calls}, {read}, {cost.output:,} out, {usd}"
+        cache = f"{cost.cached:,} cached, {cost.written:,} written"
+        yield (
+            f"{plain(cost.role, 30):30} {cost.calls:,} calls, {cost.input:,} tokens in "
+            f"({cache}), {cost.output:,} out, {usd}"
+        )
     if bill.roles and bill.usd is not None:
         yield f"together     {bill.usd:,.2f} USD"
-
-
-def calibration_lines(found: Calibration) -> Iterator[str]:
-    """Yield the thresholds, and the losses that they come from."""
-    yield (
-        f"thresholds   a card is shown from {found.threshold:.3f} on, and skips ES from "
-        f"{found.skip_threshold:.3f} on"
-    )
-    yield (
-        f"harm         at most {found.bound:.2f} points shown, {found.skip_bound:.2f} "
-        "skipping ES, in expectation, on problems of techniques that the tree lacks"
-    )
-    problems = counted(found.problems, "training problem")
-    yield f"             from {problems}, of which {found.shown} would read a wrong card"

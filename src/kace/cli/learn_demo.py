@@ -32,70 +32,48 @@ SETTINGS = {"wordings": 8}
 TEACHER = "scripted/recorded"
 
 
+INTRO = """\
+1. {model} solves ten problems, eight of them by rules of a canal that it cannot know.
+2. Its failures become cards. The teacher's replies are recorded: they were written for
+   these kinds of problems and ship with kace. Reruns that hide cards at random measure
+   them.
+3. Tiered (the ladder alone) and KACE (with the cards) solve ten problems held out.
+A few minutes on two cores. Stop it at any time: the same command resumes.
+"""
+
+
 class RecordedTeacher(Scripted):
-    """A teacher that replies with recorded cards, by what a request asks for."""
+    """A teacher that replies with recorded blocks, by what a request asks for."""
 
     def __init__(self) -> None:
         super().__init__(self.reply, name="recorded")
         text = (files("kace") / "data/demo-letters.toml").read_text("utf-8")
-        self.letters = tomllib.loads(text)
+        self.letters = tomllib.loads(text)["letter"]
 
     def reply(self, request: Request) -> str:
         """Return the recorded blocks that fit a request."""
-        step = request.attempt.problem
         asked = request.messages[1].content
-        if step == "partition":
-            return "\n".join(self._domains(asked))
-        if "propose" in step:
-            return "\n".join(self._cards(asked)) or "no cards"
+        problems = re.findall(
+            r"^## Problem (\d+)\n<problem>(.*?)</problem>",
+            asked,
+            flags=re.MULTILINE | re.DOTALL,
+        )
         blocks = []
-        for card in self.letters["card"]:
-            name = card["id"]
-            if f"[{name}]" not in asked:
-                continue
-            if "illustrate" in step:
-                text = "\nExample:\n".join(card["examples"])
-                blocks.append(_block("example", f"id: {name}\ntext:\n{text}"))
-            elif "wordings" in step:
-                text = card["wordings"]
-                blocks.append(_block("wordings", f"id: {name}\ntext:{text}"))
-            else:
-                ruling = f"id: {name}\nverdict: admit\nreason: a general rule"
-                blocks.append(_block("ruling", ruling))
-        return "\n".join(blocks)
-
-    def _domains(self, asked: str) -> Iterator[str]:
-        for domain in self.letters["domain"]:
-            numbers = ", ".join(_problems_with(asked, domain["asks"]))
-            signals = "\n".join(domain["signals"])
-            yield _block(
-                "domain",
-                f"name: {domain['name']}\ndescription: {domain['description']}\n"
-                f"problems: {numbers}\nsignals:\n{signals}",
-            )
-
-    def _cards(self, asked: str) -> Iterator[str]:
-        for card in self.letters["card"]:
-            numbers = ", ".join(_problems_with(asked, [card["asks"]]))
-            if numbers and "Difficulty: medium" in asked:
-                yield _block(
-                    "card",
-                    f"id: {card['id']}\nproblems: {numbers}\n"
-                    f"payload:{card['payload']}",
-                )
-
-
-def _block(tag: str, fields: str) -> str:
-    return f"<{tag}>\n{fields}\n</{tag}>"
-
-
-def _problems_with(asked: str, words: Sequence[str]) -> Iterator[str]:
-    """Yield the numbers of the problems of a request that hold one of the words."""
-    parts = re.split(r"^## Problem (\d+)", asked, flags=re.MULTILINE)[1:]
-    for number, text in zip(parts[::2], parts[1::2], strict=True):
-        shown = re.search(r"<problem>(.*?)</problem>", text, re.DOTALL)
-        if shown and any(word in shown[1] for word in words):
-            yield number
+        for letter in self.letters:
+            words = letter.get("asks", ())
+            numbers = []
+            for number, text in problems:
+                if any(word in text for word in words):
+                    numbers.append(number)
+            fits = letter["step"] in request.attempt.problem
+            if (
+                fits
+                and letter.get("when", "") in asked
+                and (numbers or not words)
+            ):
+                text = letter["text"].replace("PROBLEMS", ", ".join(numbers))
+                blocks.append(text)
+        return "\n".join(blocks) or "no cards"
 
 
 def load_slices(config: Config) -> tuple[tuple[Problem, ...], Dataset]:
@@ -112,31 +90,6 @@ def _first_per_family(problems: Sequence[Problem]) -> tuple[Problem, ...]:
         found = [problem for problem in problems if problem.family == family]
         chosen += found[:PER_FAMILY]
     return tuple(chosen)
-
-
-def intro_lines(
-    train: Sequence[Problem], held_out: Dataset, config: Config
-) -> Iterator[str]:
-    """Yield what the command is about to do."""
-    hard = sum(problem.family in HARD for problem in train)
-    yield (
-        f"1. {config.model} solves {len(train)} problems, {hard} of them by rules of "
-        "a canal that it cannot know."
-    )
-    yield (
-        "2. Its failures become cards. The teacher's replies are recorded: they were "
-        "written"
-    )
-    yield (
-        "   for these kinds of problems and ship with kace. Reruns that hide cards at "
-        "random measure them."
-    )
-    yield (
-        "3. Tiered (the ladder alone) and KACE (with the cards) solve "
-        f"{len(held_out.problems)} problems held out."
-    )
-    yield "A few minutes on two cores. Stop it at any time: the same command resumes."
-    yield ""
 
 
 def compare_systems(

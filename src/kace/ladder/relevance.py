@@ -294,7 +294,7 @@ class RelevanceIndex:
         except Exception as error:  # numpy and zipfile raise many kinds
             raise DataError(
                 f"{path}: not a relevance index ({one_line(str(error))})",
-                fix="remove it, or train it again: kace learn calibrate",
+                fix="remove it: cards are then found by their own texts",
             ) from None
 
     @classmethod
@@ -600,8 +600,7 @@ def open_index(tree: EpistemicTree) -> RelevanceIndex:
     index = RelevanceIndex.read(path)
     if not {card.card_id for card in tree.shown} <= set(index.cards):
         log.warning(
-            "%s lacks cards of its tree, so they are found by their own texts alone; "
-            "kace learn calibrate trains it again",
+            "%s lacks cards of its tree, so they are found by their own texts alone",
             path,
         )
         return _trained(tree)

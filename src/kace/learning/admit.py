@@ -160,7 +160,7 @@ def read_rulings(
 
     reading = read_each(reply, RULING, make)
     # Of two blocks on one card, neither counts.
-    twice = {bad.name for bad in reading.bad}
+    twice = {bad.card_id for bad in reading.bad}
     found = {name: reading.found[name] for name in reading.found.keys() - twice}
     return Reading(found, reading.bad).expecting(
         names, "there is no ruling on this card"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from kace.cards.card import (
     MAX_LINE,
@@ -20,25 +21,11 @@ from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.retrieve import route_by_words
-from kace.ladder.tiers import TierName
+from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
 from kace.learning.calibrate import calibrate, keep_calibration
-from kace.learning.measure import (
-    Impact,
-    compare,
-    credit,
-    measure,
-    retire,
-)
-from kace.learning.propose import (
-    CARDS_AT_ONCE,
-    FAILURES_AT_ONCE,
-    Proposals,
-    find_knowledge,
-    imagine,
-    split,
-    wrong_at_es,
-)
+from kace.learning.measure import Impact, compare, credit, measure, retire
+from kace.learning.propose import Proposals, find_knowledge, imagine, split
 from kace.learning.revise import (
     Demonstrations,
     DomainCards,
@@ -49,26 +36,28 @@ from kace.learning.revise import (
     revise,
     revision_changes,
 )
-from kace.learning.screen import check_card
 from kace.learning.study import (
     ADD,
     BASE,
     RunReading,
     StepName,
     Study,
-    Unplaced,
     gather_all,
 )
 from kace.learning.teacher import (
-    CardRefusal,
     FailedProblem,
     Partition,
-    Screen,
     TreeCell,
     partition,
 )
 
+T = TypeVar("T")
 Records = tuple[Solution, ...]
+Failures = Mapping[TreeCell, Sequence[FailedProblem]]
+FAILURES_AT_ONCE = 50
+"""Failed problems of one request: as much as a teacher takes in, with room to reply."""
+CARDS_AT_ONCE = 30
+"""Cards of one request for examples and rulings: their examples must fit a reply."""
 MOST_OWN_TEXTS = 4  # problems a card came from that it is found by
 
 
@@ -116,95 +105,79 @@ async def plant(study: Study) -> None:
 
 async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     """Phase 1: a tiered run, then new cards for every cell of the tiers that failed."""
-    tree = study.tree
-    place = "+".join(tier.value for tier in tiers)
-    records = await first_run(tiers, epoch, tree, study)
-    unplaced = Unplaced.of(records)
-    if unplaced.problems:
-        study.log.write(StepName("add", "place", epoch, place), unplaced)
+    records = await first_run(tiers, epoch, study.tree, study)
     at_es: dict[str, list[FailedProblem]] = {}
     if study.settings.confident:
         at_es = failures_at_es(records, study)
-    works = []
-    for domain in tree.domain_names:
-        cells: dict[TreeCell, Sequence[FailedProblem]] = {}
+    failed: dict[TreeCell, Sequence[FailedProblem]] = {}
+    for domain in study.tree.domain_names:
         for tier in tiers:
             cell = TreeCell(tier, domain)
-            failed = (*study.failed(records, cell), *at_es.get(domain, ()))
-            if failed:
-                cells[cell] = failed
-        works.append(new_cards(domain, place, epoch, cells, study))
-    await grow(place, epoch, await gather_all(works), study)
+            own = (*study.failed(records, cell), *at_es.get(domain, ()))
+            if own:
+                failed[cell] = own
+    await grow(place_of(tiers), epoch, failed, study)
 
 
 async def imagine_more(epoch: int, study: Study) -> None:
     """Ask for cards that no failure called for, beside those of every cell."""
-    works = []
+    cells: dict[TreeCell, Sequence[FailedProblem]] = {}
     for domain in study.tree.domain_names:
-        cells: dict[TreeCell, Sequence[FailedProblem]] = {}
         for tier in (TierName.MS, TierName.HS):
             if study.tree.project(tier, (domain,)):
                 cells[TreeCell(tier, domain)] = ()
-        works.append(new_cards(domain, "MS+HS", epoch, cells, study))
-    await grow("MS+HS", epoch, await gather_all(works), study)
+    await grow("MS+HS", epoch, cells, study)
     study.writer.snapshot(epoch)
 
 
-async def grow(
-    place: str, epoch: int, rounds: Sequence[Sequence[Card]], study: Study
-) -> None:
-    """Add the admitted cards of a round to the tree, each rule once."""
-    tree = study.tree
-    admitted: list[Card] = []
-    for cards in rounds:
-        admitted += cards
-    moves: tuple[Edit, ...] = ()
-    if study.settings.evidence == "posterior":
-        moves, admitted = unite_tiers(tree, admitted)
-    wanted, merges = consolidate(applied(tree, *moves), admitted)
+async def grow(place: str, epoch: int, failed: Failures, study: Study) -> None:
+    """Add new cards for the cells of a round to the tree, each rule once."""
+    works = []
+    for domain in study.tree.domain_names:
+        works.append(new_cards(domain, place, epoch, failed, study))
+    admitted = joined(await gather_all(works))
+    wanted, merges = consolidate(study.tree, admitted)
     study.log.write(StepName("add", "merge", epoch, place), merges)
-    commit = StepName("add", "commit", epoch, place)
-    study.writer.commit(commit, (*moves, *wanted))
+    study.writer.commit(StepName("add", "commit", epoch, place), wanted)
     if study.settings.wordings:
         await word(epoch, place, study)
 
 
-def unite_tiers(
-    tree: EpistemicTree, cards: Sequence[Card]
-) -> tuple[tuple[Edit, ...], list[Card]]:
-    """Return edits and cards in which a rule of both tiers is one universal card.
+def place_of(tiers: Sequence[TierName]) -> str:
+    """Return how the steps of a round over these tiers are named."""
+    return "+".join(tier.value for tier in tiers)
+
+
+def joined(parts: Sequence[Sequence[T]]) -> list[T]:
+    """Return the items of all parts."""
+    return [item for part in parts for item in part]
+
+
+def unite_tiers(cards: Sequence[Card]) -> list[Card]:
+    """Return the cards, with a medium rule that is a hard one too as universal.
 
     Then both tiers read it, and what they show of it counts together. A medium card that
-    is too long for that stays where it is.
+    is too long for that stays as it is.
     """
-    hard = []
-    for card in (*tree.shown, *cards):
-        if card.difficulty_tag is Difficulty.HARD:
-            hard.append(card)
-
-    def united(card: Card) -> Card:
-        if card.difficulty_tag is not Difficulty.MEDIUM:
-            return card
-        for other in hard:
-            same = card.card_id == other.card_id or same_knowledge(card, other)
-            if same and not set(card.domain_tags).isdisjoint(other.domain_tags):
-                with suppress(CardError):
-                    return card.revised(difficulty_tag=Difficulty.UNIVERSAL)
-        return card
-
-    edits = []
-    for card in tree.shown:
-        if united(card) != card:
-            edits.append(Edit(united(card)))
-    return tuple(edits), [united(card) for card in cards]
+    hard = [card for card in cards if card.difficulty_tag is Difficulty.HARD]
+    united = []
+    for card in cards:
+        if card.difficulty_tag is Difficulty.MEDIUM:
+            for other in hard:
+                same = card.card_id == other.card_id
+                if same or same_knowledge(card, other):
+                    with suppress(CardError):
+                        card = card.revised(difficulty_tag=Difficulty.UNIVERSAL)
+                    break
+        united.append(card)
+    return united
 
 
 async def first_run(
     tiers: Sequence[TierName], epoch: int, tree: EpistemicTree, study: Study
 ) -> Records:
     """Return the records of the run that new cards are written from."""
-    place = "+".join(tier.value for tier in tiers)
-    step = StepName("add", "run", epoch, place)
+    step = StepName("add", "run", epoch, place_of(tiers))
     seed = study.seed_of(epoch, ADD)
     return await study.run(step, study.train, RunReading(tree), seed)
 
@@ -217,64 +190,58 @@ def failures_at_es(
     Without them a rule that the solver is confidently wrong about is never written.
     """
     found: dict[str, list[FailedProblem]] = {}
-    for record in filter(wrong_at_es, records):
-        problem = study.by_id[record.problem]
-        failure = FailedProblem.of(record, problem, TierName.ES, study.text_of)
-        for name in route_by_words(problem, study.tree.domains):
-            found.setdefault(name, []).append(failure)
+    for record in records:
+        if record.exit is ExitPath.ES_UNANIMOUS and record.correct is False:
+            problem = study.by_id[record.problem]
+            failure = FailedProblem.of(
+                record, problem, TierName.ES, study.text_of
+            )
+            for name in route_by_words(problem, study.tree.domains):
+                found.setdefault(name, []).append(failure)
     return found
 
 
 async def new_cards(
-    domain: str,
-    place: str,
-    epoch: int,
-    cells: Mapping[TreeCell, Sequence[FailedProblem]],
-    study: Study,
+    domain: str, place: str, epoch: int, failed: Failures, study: Study
 ) -> list[Card]:
     """Return the cards that a domain gains: proposed, demonstrated, then admitted.
 
     Cards are proposed for each cell, and judged in one letter for all of them.
     """
     works = []
-    for cell, failed in cells.items():
-        for number, part in enumerate(split(failed, FAILURES_AT_ONCE)):
-            works.append(proposed_cards(cell, epoch, part, number, study))
-    cards: list[Card] = []
-    for found in await gather_all(works):
-        cards += found
+    for cell, own in failed.items():
+        if cell.domain == domain:
+            for number, part in enumerate(split(own, FAILURES_AT_ONCE)):
+                works.append(proposed_cards(cell, epoch, part, number, study))
+    cards = joined(await gather_all(works))
+    where = f"{place} {domain}"
     if study.settings.evidence == "posterior":
-        _, cards = unite_tiers(study.tree, cards)
+        cards = unite_tiers(cards)
     # One letter on two cards of one id could not be read.
     none = EpistemicTree.of(study.tree.domains, ())
     changes, merges = consolidate(none, cards)
-    merge = StepName("add", "merge", epoch, f"{place} {domain}")
-    study.log.write(merge, merges)
+    study.log.write(StepName("add", "merge", epoch, where), merges)
     cards = [each.card for each in changes if isinstance(each, Add)]
-    works = []
+    admissions = []
     for number, some in enumerate(split(cards, CARDS_AT_ONCE)):
-        step = StepName("add", "admit", epoch, f"{place} {domain}", number)
-        works.append(admitted_cards(tuple(some), step, domain, study))
-    admitted: list[Card] = []
-    for found in await gather_all(works):
-        admitted += found
-    return admitted
+        step = StepName("add", "admit", epoch, where, number)
+        admissions.append(admitted_cards(tuple(some), step, domain, study))
+    return joined(await gather_all(admissions))
 
 
 async def admitted_cards(
     cards: tuple[Card, ...], step: StepName, domain: str, study: Study
 ) -> tuple[Card, ...]:
     """Return the cards that the teacher admits, with their demonstrations."""
-    screen = partial(check_anywhere, study=study)
     if study.settings.examples and cards:
         # Before the ruling: the solver reads the demonstrations, so they must be right.
         illustrate = step._replace(what="illustrate")
-        made = await demonstrations(cards, illustrate, screen, study)
+        made = await demonstrations(cards, illustrate, study)
         cards = tuple(card for card in made.cards if card.examples)
     if not cards:
         return ()
     judge = partial(admit, cards, domain, study.tree.domains)
-    rulings = await study.teacher_step(step, Rulings, judge, screen)
+    rulings = await study.teacher_step(step, Rulings, judge)
     return rulings.admitted
 
 
@@ -289,33 +256,15 @@ async def proposed_cards(
 
     Without failures it is a round of imagination over the cards that are there.
     """
-    screen = partial(
-        check_card,
-        cell=cell,
-        leaks=study.leaks,
-        domains=study.tree.domain_names,
-    )
-
-    def step(what: str) -> StepName:
-        return StepName("add", what, epoch, str(cell), number)
-
     known = study.tree.project(cell.tier, (cell.domain,))
-    what = "propose"
+    step = StepName("add", "propose", epoch, str(cell), number)
     gaps = gaps_of(cell.domain, epoch - 1, study)
-    find = partial(find_knowledge, cell, failed, known, gaps=gaps)
+    ask = partial(find_knowledge, cell, failed, known, gaps=gaps)
     if not failed:
-        what = "imagine"
-        find = partial(imagine, cell, known)
-    found = await study.teacher_step(step(what), Proposals, find, screen)
+        step = step._replace(what="imagine")
+        ask = partial(imagine, cell, known)
+    found = await study.teacher_step(step, Proposals, ask)
     return found.cards
-
-
-def check_anywhere(card: Card, study: Study) -> CardRefusal | None:
-    """Return the rule of code that a card breaks where it lives."""
-    hard = card.difficulty_tag is Difficulty.HARD
-    tier = TierName.HS if hard else TierName.MS
-    cell = TreeCell(tier, card.domain_tags[0])
-    return check_card(card, cell, study.leaks, study.tree.domain_names)
 
 
 def gaps_of(domain: str, epoch: int, study: Study) -> list[str]:
@@ -337,12 +286,9 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
     base: Records = ()
     if settings.refine or settings.impact == "leave_one_out":
         # Revisions and cards left out are compared with it.
-        base = await study.run(
-            StepName("refine", "base", epoch),
-            study.train,
-            RunReading(tree),
-            study.seed_of(epoch, BASE),
-        )
+        step = StepName("refine", "base", epoch)
+        seed = study.seed_of(epoch, BASE)
+        base = await study.run(step, study.train, RunReading(tree), seed)
     earlier = []
     for number in range(1, epoch):
         found = study.log.recall(StepName("refine", "impact", number), Impact)
@@ -358,9 +304,9 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
         for name in (*credited.domain_names, UNIVERSAL):
             if cards_to_revise(name, credited):
                 names.append(name)
-        works = [
-            revise_domain(each, epoch, base, impact, study) for each in names
-        ]
+        works = []
+        for name in names:
+            works.append(revise_domain(name, epoch, base, impact, study))
         for name, accepted in zip(names, await gather_all(works), strict=True):
             commit = StepName("refine", "commit", epoch, name)
             study.writer.commit(commit, accepted)
@@ -381,18 +327,12 @@ async def revise_domain(
     def step(what: str, number: int) -> StepName:
         return StepName("refine", what, epoch, name, number)
 
-    screen = partial(check_anywhere, study=study)
     for number in range(1, study.settings.refine + 1):
         ask = partial(revise, domain, last)
-        revisions = await study.teacher_step(
-            step("revise", number), Revisions, ask, screen
-        )
-        wanted = await demonstrated(
-            revision_changes(tree, revisions),
-            step("illustrate", number),
-            screen,
-            study,
-        )
+        curate = step("revise", number)
+        revisions = await study.teacher_step(curate, Revisions, ask)
+        changes = revision_changes(tree, revisions)
+        wanted = await demonstrated(changes, step("illustrate", number), study)
         if not wanted:
             return ()
         places = {name}
@@ -420,7 +360,7 @@ def records_of(domains: set[str], records: Records) -> Records:
 
 
 async def demonstrated(
-    wanted: tuple[Change, ...], step: StepName, screen: Screen, study: Study
+    wanted: tuple[Change, ...], step: StepName, study: Study
 ) -> tuple[Change, ...]:
     """Return the changes with new demonstrations for every rule that is rewritten.
 
@@ -430,15 +370,14 @@ async def demonstrated(
     made: list[Change] = []
     rewritten: list[Card] = []
     for each in wanted:
-        new = isinstance(each, Edit) and (
-            each.card.rule != study.tree.card(each.card.card_id).rule
-        )
-        if isinstance(each, Edit) and new and study.settings.examples:
-            rewritten.append(each.card)
+        card = each.card if isinstance(each, Edit) else None
+        old = study.tree.card(card.card_id) if card else None
+        if card and old and card.rule != old.rule and study.settings.examples:
+            rewritten.append(card)
         else:
             made.append(each)
     if rewritten:
-        found = await demonstrations(tuple(rewritten), step, screen, study)
+        found = await demonstrations(tuple(rewritten), step, study)
         for before, after in zip(rewritten, found.cards, strict=True):
             if after.examples != before.examples:
                 made.append(Edit(after))
@@ -446,12 +385,12 @@ async def demonstrated(
 
 
 async def demonstrations(
-    cards: tuple[Card, ...], step: StepName, screen: Screen, study: Study
+    cards: tuple[Card, ...], step: StepName, study: Study
 ) -> Demonstrations:
     """Return cards with the demonstrations that the teacher writes for them."""
-    by_name = {one_line(problem.name): problem for problem in study.train}
-    ask = partial(demonstrate, cards, study.settings.examples, by_name)
-    return await study.teacher_step(step, Demonstrations, ask, screen)
+    count = study.settings.examples
+    ask = partial(demonstrate, cards, count, study.by_name)
+    return await study.teacher_step(step, Demonstrations, ask)
 
 
 async def word(epoch: int, place: str, study: Study) -> None:
@@ -460,17 +399,18 @@ async def word(epoch: int, place: str, study: Study) -> None:
     found = await find_wordings(
         study.tree, study.settings.wordings, step, study, study.leaks.retells
     )
-    by_name = {one_line(problem.name): problem for problem in study.train}
     edits = []
     for name, lines in found.items():
         card = study.tree.card(name)
-        own = []
+        texts: dict[str, None] = {}
         for source in card.provenance.supporting_problems[:MOST_OWN_TEXTS]:
-            if source in by_name:
-                own.append(one_line(by_name[source].text, MAX_LINE))
-        texts = tuple(dict.fromkeys((*own, *lines)))
+            if source in study.by_name:
+                texts[one_line(study.by_name[source].text, MAX_LINE)] = None
+        texts.update(dict.fromkeys(lines))
         if texts:
-            edits.append(Edit(card.revised(wordings=texts[:MAX_WORDINGS])))
+            edits.append(
+                Edit(card.revised(wordings=tuple(texts)[:MAX_WORDINGS]))
+            )
     study.writer.commit(StepName("add", "word", epoch, place), edits)
 
 
@@ -489,9 +429,7 @@ def still_wrong(
     wrong = [record for record in records if not record.correct]
     places = {name}
     if name == UNIVERSAL:
-        places = set()
-        for record in wrong:
-            places.update(record.domains)
+        places = set(joined([record.domains for record in wrong]))
     found: dict[str, FailedProblem] = {}
     for tier in (TierName.MS, TierName.HS):
         for place in sorted(places):

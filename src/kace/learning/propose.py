@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from kace.cards.card import (
-    Card,
-    Difficulty,
-)
+from kace.cards.card import Card, Difficulty, card_of, cut_triggers
 from kace.errors import one_line
 from kace.ladder.prompt import card_block, fenced, neutral, quoted_line
-from kace.ladder.record import Solution
-from kace.ladder.tiers import ExitPath
 from kace.learning import StepResult
 from kace.learning.teacher import (
     Block,
@@ -28,17 +23,12 @@ from kace.learning.teacher import (
     read_numbers,
 )
 
-EXAMPLE_ID = (
-    "RUBRIC_TEA_FOR_GUESTS"  # the card that the prompt shows the form with
-)
+# The card that the prompt shows the form with.
+EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"
 NOT_SHOWN = (
     "no card of that id was shown; copy the id between the square brackets"
 )
 MAX_PROBLEM_CHARS = 6_000
-FAILURES_AT_ONCE = 50
-"""Failed problems of one request: as much as a teacher takes in, with room to reply."""
-CARDS_AT_ONCE = 30
-"""Cards of one request for examples and rulings: their examples must fit a reply."""
 CARD = Grammar(
     "card",
     "id",
@@ -46,6 +36,7 @@ CARD = Grammar(
     ("difficulty", "domains", "problems", "routing"),
     text="payload",
 )
+
 
 T = TypeVar("T")
 
@@ -78,11 +69,6 @@ def split(items: Sequence[T], most: int) -> list[Sequence[T]]:
     return [items[start : start + most] for start in starts]
 
 
-def wrong_at_es(record: Solution) -> bool:
-    """Whether both ES attempts gave the same wrong answer: no card can mend that."""
-    return record.exit is ExitPath.ES_UNANIMOUS and record.correct is False
-
-
 async def find_knowledge(
     cell: TreeCell,
     failed: Sequence[FailedProblem],
@@ -93,10 +79,8 @@ async def find_knowledge(
     """Ask for cards against the first mistake of each failed problem.
 
     `known` are the cards already at the cell, and `gaps` what its curator found that no
-    card covers. Without failures nothing is asked.
+    card covers.
     """
-    if not failed:
-        return Proposals()
     lines = ["Cards already there:"]
     for card in known:
         trigger = next(iter(card.triggers), "")
@@ -110,11 +94,8 @@ async def find_knowledge(
     parts = ["\n".join(lines)]
     for number, failure in enumerate(failed, 1):
         parts.append(format_failure(number, failure))
-    request = CardRequest(
-        cell,
-        context,
-        labels=tuple(one_line(failure.problem.name) for failure in failed),
-    )
+    labels = tuple(one_line(failure.problem.name) for failure in failed)
+    request = CardRequest(cell, context, labels)
     shown = "\n\n".join(parts)
     return await _ask("propose", request, shown, len(failed), "for a problem")
 
@@ -126,19 +107,9 @@ async def imagine(
 
     Such cards rest on no problem.
     """
-    if not cards:
-        return Proposals()
     request = CardRequest(cell, context)
-    shown = card_block(cards)
-    return await _ask(
-        "imagine", request, shown, len(cards), "beside each of these"
-    )
-
-
-def place(cell: TreeCell) -> str:
-    """Return where the cards of a request belong."""
-    difficulty = f"Difficulty: {cell.difficulty.value}, or universal"
-    return f"Domain: {neutral(cell.domain)}\n{difficulty}"
+    beside = "beside each of these"
+    return await _ask("imagine", request, card_block(cards), len(cards), beside)
 
 
 def read_cards(reply: str, request: CardRequest) -> Reading[Card]:
@@ -155,17 +126,21 @@ async def _ask(
     kind: str, request: CardRequest, shown: str, sources: int, each: str
 ) -> Proposals:
     """Return the first cards within the quota of one request, and what was refused."""
+    cell = request.cell
     context = request.context
+    place = (
+        f"Domain: {neutral(cell.domain)}\nDifficulty: {cell.difficulty.value}"
+    )
     quota = context.cards_per_problem * sources
     limit = f"Write at most {quota} cards, at most {context.cards_per_problem} {each}."
     reading = await context.teacher.ask(
         context.name,
         instructions("cards", kind),
-        "\n\n".join((place(request.cell), shown, limit)),
+        "\n\n".join((f"{place}, or universal", shown, limit)),
         lambda reply: read_cards(reply, request),
     )
     cards = tuple(reading.found.values())
-    refused = [bad.refusal() for bad in reading.bad]
+    refused = list(reading.bad)
     for card in cards[quota:]:
         over = f"the request allowed {quota} cards, and {len(cards)} came"
         refused.append(CardRefusal.by_code(card.card_id, "over_quota", over))
@@ -173,40 +148,45 @@ async def _ask(
 
 
 def _read_card(block: Block, request: CardRequest) -> Card:
+    """Return the card of a block.
+
+    A trigger that is too long is cut: another round with the teacher costs more.
+    """
     fields = block.fields
-    labels = request.labels
-    own = request.cell.difficulty.value
+    own = request.cell.difficulty
     if fields["id"] == EXAMPLE_ID:
         raise ValueError("it is the example of the form, not a card")
     difficulty = fields.get("difficulty", "").lower() or own
-    if difficulty not in (own, Difficulty.UNIVERSAL.value):
+    if difficulty not in (own, Difficulty.UNIVERSAL):
         given = one_line(difficulty, 20)
         raise ValueError(
-            f"the difficulty here is {own} or universal, not {given!r}"
+            f"the difficulty here is {own.value} or universal, not {given!r}"
         )
-    supporting = []
-    if labels:
-        for number in read_numbers(fields.get("problems", ""), len(labels)):
-            supporting.append(labels[number - 1])
-        if not supporting:
-            raise ValueError(
-                "the field problems is missing: name the problems this rule would have "
-                "saved"
-            )
-    provenance = {
-        "source": request.context.teacher.source,
-        "supporting_problems": supporting,
-        "epoch_introduced": request.context.epoch,
-    }
+    labels = request.labels
+    numbers = read_numbers(
+        fields.get("problems", "") if labels else "", len(labels)
+    )
+    if labels and not numbers:
+        raise ValueError(
+            "the field problems is missing: name the problems this rule would have "
+            "saved"
+        )
     clauses = map(str.strip, fields.get("routing", "").split(";"))
     domains = fields.get("domains", "").replace(",", " ").split()
-    return request.cell.new_card(
-        fields["id"],
-        block.text,
-        provenance,
-        routing_conditions=list(filter(None, clauses)),
-        difficulty_tag=difficulty,
-        domain_tags=domains or [request.cell.domain],
+    return card_of(
+        {
+            "card_id": fields["id"],
+            "payload": cut_triggers(block.text),
+            "routing_conditions": list(filter(None, clauses)),
+            "difficulty_tag": str(difficulty),
+            "domain_tags": domains or [request.cell.domain],
+            "helpfulness_score": 0.0,
+            "provenance": {
+                "source": request.context.teacher.source,
+                "supporting_problems": [labels[n - 1] for n in numbers],
+                "epoch_introduced": request.context.epoch,
+            },
+        }
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from kace.cards.card import Card, Status
 from kace.cards.store import TreeStore
@@ -33,9 +33,7 @@ from kace.learning.study import (
     R,
     RunTotals,
     Settings,
-    StepLine,
     StepName,
-    Unplaced,
     read_bill,
     read_steps,
 )
@@ -93,15 +91,6 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportedRefusal:
-    """A `card`, or an `example` or a `revision` of one, that was refused."""
-
-    step: StepName
-    what: str
-    refused: CardRefusal
-
-
-@dataclass(frozen=True, slots=True)
 class CardReport:
     """A card of the tree, how often it was shown, and its newest lift."""
 
@@ -110,21 +99,6 @@ class CardReport:
     fire: Fire | None
     lift: Lift | None
     outdated: bool  # rewritten or moved after it was measured
-
-
-@dataclass(frozen=True, slots=True)
-class Funnel:
-    """What became of everything proposed, and the size of the tree."""
-
-    proposed: int
-    waiting: int
-    admitted: int
-    merged: int
-    refused: int
-    kept: int
-    validated: int
-    retired: int
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +114,13 @@ class LearningReport:
     frozen: str | None
     summary: str
     progress: str  # how far an unfinished run came
-    funnel: Funnel
+    funnel: dict[str, int]  # what became of everything proposed
     runs: tuple[RunScore, ...]
     cards: tuple[CardReport, ...]  # highest lift first, then those not measured
     proposals: tuple[Proposal, ...]
-    refused: tuple[ReportedRefusal, ...]
     comparisons: tuple[tuple[int, Comparison], ...]  # each with its epoch
     gaps: tuple[tuple[str, str], ...]  # a domain, and what no card covers
     bill: Bill
-    unread: tuple[str, ...]
 
     @property
     def scores(self) -> tuple[RunScore, ...]:
@@ -157,14 +129,18 @@ class LearningReport:
         most = max((run.totals.problems for run in whole), default=0)
         return tuple(run for run in whole if run.totals.problems == most)
 
-    @property
-    def unmeasured(self) -> int:
-        """Return how many cards of the tree no attempt could compare."""
-        count = 0
-        for each in self.cards:
-            if each.card.status is not Status.DEPRECATED and each.lift is None:
-                count += 1
-        return count
+
+class _Steps:
+    """The finished steps of a learning run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lines = list(read_steps(folder / "steps.jsonl"))
+
+    def of(self, kind: type[R], *names: str) -> Iterator[tuple[StepName, R]]:
+        """Yield the results of the steps of these names, in order."""
+        for line in self.lines:
+            if line.what in names:
+                yield line.step, line.read(kind)
 
 
 def report_of(tree_folder: Path) -> LearningReport:
@@ -177,7 +153,7 @@ def report_of(tree_folder: Path) -> LearningReport:
             fix="name the --out folder of a `kace learn` command",
         )
     manifest = LearnManifest.read(folder)
-    steps = _DoneSteps(folder)
+    steps = _Steps(folder)
     planted = store.cards_path.exists()
     tree = store.load() if planted else EpistemicTree.of((), ())
     runs = []
@@ -186,7 +162,6 @@ def report_of(tree_folder: Path) -> LearningReport:
         share = wilson(totals.correct, totals.problems)
         runs.append(RunScore(step, title, totals, share))
     proposals = tuple(_proposals(steps, tree))
-    refused = tuple(_refusals(steps, proposals))
     comparisons = []
     for step, found in steps.of(Comparison, "compare"):
         comparisons.append((step.epoch, found))
@@ -194,22 +169,23 @@ def report_of(tree_folder: Path) -> LearningReport:
     for step, curated in steps.of(Revisions, "revise"):
         for text in curated.gaps:
             gaps[step.place, text] = None
-    finished = StepName("close", "freeze") in steps.lines
     state = "working" if _is_locked(folder / "lock") else "stopped"
-    progress = ""
-    if not finished:
-        last = list(steps.lines)[-1:]
-        done = f" The last step done: {last[0]}." if last else ""
-        progress = f"Not finished.{done} The same command resumes it."
+    progress = "Not finished. The same command resumes it."
+    if steps.lines:
+        last = steps.lines[-1].step
+        progress = f"Not finished. The last step done: {last}. The same command resumes it."
+        if last == StepName("close", "freeze"):
+            state = "finished"
+            progress = ""
     funnel = _funnel(proposals, tree)
-    train = manifest.train.problems
+    train = int(str(manifest.train.get("problems", 0)))
     summary = _summary(funnel, train)
-    if finished and not funnel.kept:
-        why = _why_empty(funnel, refused, runs, steps)
+    if state == "finished" and not funnel["kept"]:
+        why = _why_empty(funnel, proposals, runs)
         summary += f" The tree is empty: {why}"
     return LearningReport(
         name=tree_folder.resolve().name,
-        state="finished" if finished else state,
+        state=state,
         solver=str(manifest.config.get("model", "")),
         teacher=manifest.teacher or "",
         train=train,
@@ -221,11 +197,9 @@ def report_of(tree_folder: Path) -> LearningReport:
         runs=tuple(runs),
         cards=_cards(tree, steps),
         proposals=proposals,
-        refused=refused,
         comparisons=tuple(comparisons),
         gaps=tuple(gaps),
         bill=read_bill(folder),
-        unread=tuple(steps.unread),
     )
 
 
@@ -234,78 +208,52 @@ def report_json(report: LearningReport) -> str:
     return TypeAdapter(LearningReport).dump_json(report).decode()
 
 
-class _DoneSteps:
-    """The steps of a log. One that this version cannot read is named and left out."""
-
-    def __init__(self, folder: Path) -> None:
-        self.lines: dict[StepName, StepLine] = {}
-        for line in read_steps(folder / "steps.jsonl"):
-            self.lines[line.step] = line
-        self.unread: dict[str, None] = {}
-
-    def of(self, kind: type[R], *names: str) -> Iterator[tuple[StepName, R]]:
-        """Yield the results of the steps of these names, in order."""
-        for step, line in self.lines.items():
-            if step.what not in names:
-                continue
-            try:
-                yield step, line.read(kind)
-            except ValidationError:
-                self.unread[str(step)] = None
-
-
-def _proposals(steps: _DoneSteps, tree: EpistemicTree) -> Iterator[Proposal]:
+def _proposals(steps: _Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
+    refusals: dict[tuple[int, str, str], CardRefusal] = {}
     ruled = set()
-    refusals = {}
+    for step, made in steps.of(Demonstrations, "illustrate"):
+        for refusal in made.refused:  # a card without examples is not judged
+            refusals[step.epoch, _domain(step), refusal.card_id] = refusal
     for step, rulings in steps.of(Rulings, "admit"):
-        domain = step.place.partition(" ")[2]
-        ruled.add((step.epoch, domain))
+        where = (step.epoch, _domain(step))
+        ruled.add(where)
+        for card in rulings.admitted:
+            refusals.pop((*where, card.card_id), None)
         for refusal in rulings.refused:
-            refusals[step.epoch, domain, refusal.card_id] = refusal
+            refusals[*where, refusal.card_id] = refusal
     merges = {}
     for step, done in steps.of(Merges, "merge"):
         for merge in done.merged:
             if merge.into != merge.card_id:
                 merges[step.epoch, merge.card_id] = merge
     for step, found in steps.of(Proposals, "propose", "imagine"):
-        domain = step.place.partition(" ")[2]
+        where = (step.epoch, _domain(step))
         for bad in found.refused:
             yield Proposal(step, bad.card_id, None, Fate.REFUSED, bad)
         for card in found.cards:
             name = card.card_id
-            refused = refusals.get((step.epoch, domain, name))
-            into = None
+            refused = refusals.get((*where, name))
+            into = merges.get((step.epoch, name))
             fate = Fate.ADMITTED  # it enters with its round
-            if (step.epoch, domain) not in ruled:
-                fate = Fate.WAITING
-            elif refused:
+            if refused:
                 fate = Fate.REFUSED
-            elif (step.epoch, name) in merges:
+            elif into:
                 fate = Fate.MERGED
-                into = merges[step.epoch, name]
+            elif where not in ruled:
+                fate = Fate.WAITING
             elif name in tree:
                 gone = tree.card(name).status is Status.DEPRECATED
                 fate = Fate.RETIRED if gone else Fate.KEPT
             yield Proposal(step, name, card, fate, refused, into)
 
 
-def _refusals(
-    steps: _DoneSteps, proposals: Sequence[Proposal]
-) -> Iterator[ReportedRefusal]:
-    """Yield the refusals of cards, then of examples and of revisions."""
-    for each in proposals:
-        if each.refused:
-            yield ReportedRefusal(each.step, "card", each.refused)
-    for step, shown in steps.of(Demonstrations, "illustrate"):
-        for refused in shown.refused:
-            yield ReportedRefusal(step, "example", refused)
-    for step, curated in steps.of(Revisions, "revise"):
-        for refused in curated.refused:
-            yield ReportedRefusal(step, "revision", refused)
+def _domain(step: StepName) -> str:
+    """Return the domain of a step whose place is `MS algebra`."""
+    return step.place.split(" ")[-1]
 
 
-def _cards(tree: EpistemicTree, steps: _DoneSteps) -> tuple[CardReport, ...]:
+def _cards(tree: EpistemicTree, steps: _Steps) -> tuple[CardReport, ...]:
     """Return the cards of the tree, those with the highest lift first."""
     fires: dict[str, Fire] = {}
     lifts: dict[str, Lift] = {}
@@ -325,20 +273,24 @@ def _cards(tree: EpistemicTree, steps: _DoneSteps) -> tuple[CardReport, ...]:
     return tuple(sorted(found, key=rank))
 
 
-def _funnel(proposals: Sequence[Proposal], tree: EpistemicTree) -> Funnel:
+def _funnel(
+    proposals: Sequence[Proposal], tree: EpistemicTree
+) -> dict[str, int]:
+    """Return the number of proposals by what became of them, and the tree's size."""
     fates = Counter(each.fate for each in proposals)
     statuses = Counter(card.status for card in tree)
-    return Funnel(
-        proposed=len(proposals),
-        waiting=fates[Fate.WAITING],
-        admitted=len(proposals) - fates[Fate.WAITING] - fates[Fate.REFUSED],
-        merged=fates[Fate.MERGED],
-        refused=fates[Fate.REFUSED],
-        kept=len(tree.shown),
-        validated=statuses[Status.VALIDATED],
-        retired=statuses[Status.DEPRECATED],
-        tokens=sum(map(estimate, tree.shown)),
-    )
+    shown = tree.shown
+    return {
+        "proposed": len(proposals),
+        "waiting": fates[Fate.WAITING],
+        "refused": fates[Fate.REFUSED],
+        "admitted": len(proposals) - fates[Fate.WAITING] - fates[Fate.REFUSED],
+        "merged": fates[Fate.MERGED],
+        "kept": len(shown),
+        "validated": statuses[Status.VALIDATED],
+        "retired": statuses[Status.DEPRECATED],
+        "tokens": sum(map(estimate, shown)),
+    }
 
 
 def _is_locked(lock: Path) -> bool:
@@ -353,43 +305,37 @@ def _is_locked(lock: Path) -> bool:
     return False
 
 
-# Sentences.
-
-
-def _summary(found: Funnel, train: int) -> str:
+def _summary(found: dict[str, int], train: int) -> str:
     """Return what was proposed and kept."""
-    if not found.proposed:
+    if not found["proposed"]:
         return "No card has been proposed yet."
-    problems = counted(train, "training problem")
-    are = "is" if found.kept == 1 else "are"
     return (
-        f"From {problems} the teacher gave {counted(found.proposed, 'card')}. "
-        f"{found.admitted} passed admission; {found.kept} {are} in the tree, "
-        f"{found.validated or 'none'} of them validated."
+        f"From {counted(train, 'training problem')} the teacher gave "
+        f"{counted(found['proposed'], 'card')}. {found['admitted']} passed admission; "
+        f"kept in the tree: {found['kept']}, validated: {found['validated']}."
     )
 
 
 def _why_empty(
-    found: Funnel,
-    refused: Sequence[ReportedRefusal],
+    found: dict[str, int],
+    proposals: Sequence[Proposal],
     runs: Sequence[RunScore],
-    steps: _DoneSteps,
 ) -> str:
     """Return why a finished run has no card to show, and what to do."""
-    if found.admitted:
+    if found["admitted"]:
         return (
-            f"{found.retired} that passed admission could not be shown to help. Keep "
-            "them with --quick, or give more problems of the same kinds."
+            f"{found['retired']} that passed admission could not be shown to help. "
+            "Keep them with --quick, or give more problems of the same kinds."
         )
-    if found.refused:
-        rules = Counter(each.refused.rule for each in refused)
+    if found["refused"]:
+        rules = Counter(each.refused.rule for each in proposals if each.refused)
         parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
         return f"every proposal was refused ({', '.join(parts)})."
     first = runs[0].totals if runs else None
     if first is None or first.correct == first.problems:
         return "the solver got all training problems right. Give harder ones."
-    for _, unplaced in steps.of(Unplaced, "place"):
-        return f"{unplaced.summary.removeprefix('warning: ')}."
+    if first.unplaced:
+        return f"{first.warning}."
     problems = counted(first.problems - first.correct, "problem")
     return f"the teacher saw what went wrong ({problems}) and wrote no card."
 
@@ -427,29 +373,35 @@ class RoleForecast:
 
 def forecast(
     train: Sequence[Problem], config: Config, settings: Settings
-) -> tuple[RoleForecast, ...]:
+) -> list[RoleForecast]:
     """Return the forecast of the solver and the teacher."""
-    chars = sum(len(problem.text) for problem in train)
-    text = chars / CHARS_PER_TOKEN  # tokens of all problems together
-    found = [_forecast_solver(text, len(train), config, settings)]
-    if config.teacher:
-        found.append(_forecast_teacher(text, len(train), config, settings))
-    return tuple(found)
-
-
-def _forecast_solver(
-    text: float, train: int, config: Config, settings: Settings
-) -> RoleForecast:
-    """Return the forecast of the runs for new cards, the base and measurement."""
-    runs = settings.epochs * (settings.add_runs + 1 + settings.refine / 2)
+    size = len(train)
+    text = sum(len(problem.text) for problem in train) / CHARS_PER_TOKEN
+    epochs = settings.epochs
+    written = FAILED_SHARE * size * settings.cards_per_problem  # cards an epoch
+    # The runs for new cards, the base, and its reruns with revisions.
+    runs = settings.add_runs + 1 + settings.refine / 2
+    attempts = epochs * runs * LADDER_ATTEMPTS
     if settings.impact == "dropout":
-        runs += settings.epochs * settings.impact_runs
-    attempts = runs * LADDER_ATTEMPTS
-    if settings.impact == "leave_one_out":
+        attempts += epochs * settings.impact_runs * LADDER_ATTEMPTS
+    else:
         # Every attempt past ES is made again without each card of its block.
-        cards = FAILED_SHARE * train * settings.cards_per_problem / DOMAINS
-        attempts += settings.epochs * cards * (LADDER_ATTEMPTS - 2)
-    return forecast_attempts(text, train, attempts, config)
+        attempts += epochs * written / DOMAINS * (LADDER_ATTEMPTS - 2)
+    found = [forecast_attempts(text, size, attempts, config)]
+    if config.teacher:
+        # Requests for cards, demonstrations and rulings, for revisions and wordings.
+        kinds = 2 + settings.imagine + bool(settings.examples)
+        tries = min(1, settings.refine)
+        calls = epochs * DOMAINS * (2 * kinds + tries) + DOMAINS
+        shown = epochs * (2 + tries) * FAILED_SHARE
+        read = shown * (text + size * TAIL_CHARS) + calls * PROMPT_TOKENS
+        card = CARD_TOKENS * (1 + settings.examples) * (2 + tries)
+        card += settings.wordings * WORDING_TOKENS
+        output = epochs * written * card
+        found.append(
+            _role("teacher", config.teacher, config, calls, read, output)
+        )
+    return found
 
 
 def forecast_attempts(
@@ -458,24 +410,9 @@ def forecast_attempts(
     """Return the forecast of so many attempts at each problem."""
     calls = attempts * problems
     cap = max(draw.max_tokens for draw in config.tier_sampling().values())
-    written = calls * min(cap, TYPICAL_OUTPUT)
     read = attempts * text + calls * PROMPT_TOKENS
+    written = calls * min(cap, TYPICAL_OUTPUT)
     return _role("solver", config.model, config, calls, read, written)
-
-
-def _forecast_teacher(
-    text: float, train: int, config: Config, settings: Settings
-) -> RoleForecast:
-    """Return the forecast of domains, cards, rulings, revisions and wordings."""
-    kinds = 2 + settings.imagine + bool(settings.examples)
-    tries = min(1, settings.refine)
-    calls = settings.epochs * DOMAINS * (2 * kinds + tries) + DOMAINS
-    shown = settings.epochs * (2 + tries) * FAILED_SHARE
-    read = shown * (text + train * TAIL_CHARS) + calls * PROMPT_TOKENS
-    cards = settings.epochs * FAILED_SHARE * train * settings.cards_per_problem
-    card = CARD_TOKENS * (1 + settings.examples) * (2 + tries)
-    written = cards * (card + settings.wordings * WORDING_TOKENS)
-    return _role("teacher", config.teacher or "", config, calls, read, written)
 
 
 def _role(

@@ -144,7 +144,7 @@ async def demonstrate(
     )
     return Demonstrations(
         cards=tuple(reading.found.get(card.card_id, card) for card in cards),
-        refused=tuple(bad.refusal() for bad in reading.bad),
+        refused=reading.bad,
     )
 
 
@@ -359,7 +359,7 @@ async def revise(
     return Revisions(
         revisions=tuple(reading.found.values()),
         gaps=tuple(gaps)[:MOST_GAPS],
-        refused=tuple(bad.refusal() for bad in reading.bad),
+        refused=reading.bad,
     )
 
 

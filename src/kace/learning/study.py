@@ -22,17 +22,23 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card
+from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card, Difficulty
 from kace.cards.store import TreeStore
 from kace.cards.tree import Change, Domain, EpistemicTree, applied
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
-from kace.errors import DataError, KaceError, Outstanding, UsageError
+from kace.errors import (
+    DataError,
+    KaceError,
+    Outstanding,
+    UsageError,
+    one_line,
+)
 from kace.files import (
     LineLog,
     inside,
@@ -50,10 +56,15 @@ from kace.ladder.retrieve import FIRST, REFINED, Retriever, registry_router
 from kace.ladder.session import Session, in_role, open_session
 from kace.ladder.tiers import TierName
 from kace.learning import StepResult
-from kace.learning.screen import NO_HASHES, HeldOutHashes, LeakScreen
+from kace.learning.screen import (
+    NO_HASHES,
+    HeldOutHashes,
+    LeakScreen,
+    check_card,
+)
 from kace.learning.teacher import (
+    CardRefusal,
     FailedProblem,
-    Screen,
     Teacher,
     TeacherStep,
     TreeCell,
@@ -65,7 +76,7 @@ from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
 from kace.problems import Problem, overlaps, problems_hash
 from kace.runs.manifest import hold_to, manifest_of, solver_prompts
-from kace.runs.run import Run, Solve
+from kace.runs.run import OnSolution, Run, Solve, ignore
 
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 AUTHOR = "kace learn"
@@ -166,28 +177,12 @@ def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
         ) from None
 
 
-class ProblemSet(BaseModel):
-    """The identity of a set of problems, as learn.json holds it."""
-
-    problems: int = 0
-    hash: str = ""
-    ids: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(cls, problems: Sequence[Problem]) -> ProblemSet:
-        """Return the identity of these problems."""
-        ids = tuple(each.id for each in problems)
-        return cls(
-            problems=len(problems), hash=problems_hash(problems), ids=ids
-        )
-
-
 class LearnManifest(BaseModel):
-    """The content of learn.json, whichever version wrote it."""
+    """What a reader of learn.json needs of it; all of it may be missing."""
 
     config: dict[str, JsonValue] = {}
     teacher: str | None = None
-    train: ProblemSet = ProblemSet()
+    train: dict[str, JsonValue] = {}
     settings: dict[str, JsonValue] = {}
 
     @classmethod
@@ -221,7 +216,10 @@ class LearnPlan:
                 **solver_prompts(self.config),
                 **template_hashes("teacher"),
             },
-            "train": ProblemSet.of(self.train).model_dump(mode="json"),
+            "train": {
+                "problems": len(self.train),
+                "hash": problems_hash(self.train),
+            },
         }
 
 
@@ -284,8 +282,17 @@ class StepName(NamedTuple):
         return str(self).replace(" ", "-")
 
 
-OnStep = Callable[[StepName, StepResult, bool], None]
-"""Called for every step with its result, and whether it was done just now."""
+class StepObserver(Observer, Protocol):
+    """Called as runs and steps of a training proceed."""
+
+    def run_started(self, step: StepName, problems: int) -> None:
+        """Called when a run begins."""
+
+    def recalled(self, solution: Solution) -> None:
+        """Called for a problem of a run that was solved in an earlier process."""
+
+    def step_done(self, step: StepName, value: StepResult) -> None:
+        """Called when a step is done."""
 
 
 class StepLine(StepResult):
@@ -307,8 +314,15 @@ class StepLine(StepResult):
         )
 
     def read(self, kind: type[R]) -> R:
-        """Return the step's result. Cards are strict, so it is read as JSON."""
-        return kind.model_validate_json(json.dumps(self.value))
+        """Return the step's result; raise `DataError` for one of another version."""
+        try:
+            # Cards are strict, so it is read as JSON.
+            return kind.model_validate_json(json.dumps(self.value))
+        except ValidationError:
+            raise DataError(
+                f"the step '{self.step}' was written by another version of kace",
+                fix="use that version, or learn into another --out",
+            ) from None
 
 
 class StepLog:
@@ -318,11 +332,10 @@ class StepLog:
         self,
         folder: Path,
         manifest: dict[str, object],
-        *,
-        on_step: OnStep | None = None,
+        observer: StepObserver | None = None,
     ) -> None:
         self.folder = folder
-        self.on_step = on_step or (lambda step, value, fresh: None)
+        self.observer = observer
         self._lock = lock_folder(folder)
         try:
             hold_to(folder / "learn.json", manifest, HELD)
@@ -345,18 +358,17 @@ class StepLog:
         line = StepLine(**step._asdict(), value=value.model_dump(mode="json"))
         self._log.append(line.model_dump_json())
         self._lines[step] = line
-        self.on_step(step, value, True)
+        if self.observer:
+            self.observer.step_done(step, value)
 
     async def once(
         self, step: StepName, kind: type[R], work: Callable[[], Awaitable[R]]
     ) -> R:
         """Return the step's result, working it out only if it was never done."""
-        done = self.recall(step, kind)
-        if done is not None:
-            self.on_step(step, done, False)
-            return done
-        value = await work()
-        self.write(step, value)
+        value = self.recall(step, kind)
+        if value is None:
+            value = await work()
+            self.write(step, value)
         return value
 
     def __enter__(self) -> StepLog:
@@ -408,67 +420,71 @@ class TreeWriter:
         self, domains: Sequence[Domain], cards: Iterable[Card] = ()
     ) -> None:
         """Begin the tree with its domains, and cards if there are any."""
-        step = StepName("plan", "plant")
-        store = TreeStore(self.folder)
-        self.tree = EpistemicTree.of(domains, cards)
-        if self.log.recall(step, TreeVersion):
-            return
-        if not store.cards_path.exists():
-            TreeStore.create(
-                self.folder,
-                domains,
-                self.tree,
-                author=self.author,
-                note=str(step),
-            )
-        self._require(store, self.tree)
-        self._record(step)
+        tree = EpistemicTree.of(domains, cards)
+
+        def create() -> None:
+            if not TreeStore(self.folder).cards_path.exists():
+                TreeStore.create(
+                    self.folder,
+                    domains,
+                    tree,
+                    author=self.author,
+                    note="plan plant",
+                )
+            self._require(tree)
+
+        self.tree = tree
+        self._once(StepName("plan", "plant"), create)
 
     def commit(
         self, step: StepName, changes: Sequence[Change]
     ) -> EpistemicTree:
         """Make the changes of a step, all or none, and return the tree."""
         before = self.tree
-        self.tree = applied(before, *changes) if changes else before
-        known = self.log.recall(step, TreeVersion)
-        if known is None:
-            store = TreeStore.open(self.folder)
-            if self._require(store, before, self.tree) != self.tree:
+
+        def apply() -> None:
+            # A kill may have come between the change and its record.
+            if self._require(before, self.tree) != self.tree:
+                store = TreeStore.open(self.folder)
                 store.apply(*changes, author=self.author, note=str(step))
-            self._record(step)
-        elif known.hash != self.tree.content_hash():
-            raise KaceError(
-                f"{self.folder}: the step '{step}' does not repeat",
-                fix="choose another --out",
-            )
+
+        self.tree = applied(before, *changes) if changes else before
+        self._once(step, apply)
         return self.tree
 
     def snapshot(self, epoch: int) -> None:
         """Keep the tree as it is after an epoch."""
-        step = StepName("close", "snapshot", epoch)
-        if self.log.recall(step, TreeVersion) is None:
-            TreeStore(self.folder).snapshot(f"epoch-{epoch}")
-            self._record(step)
+        store = TreeStore(self.folder)
+        take = partial(store.snapshot, f"epoch-{epoch}")
+        self._once(StepName("close", "snapshot", epoch), take)
 
     def freeze(self) -> EpistemicTree:
         """Close the tree to changes, under its content hash, and return it."""
         step = StepName("close", "freeze")
-        if self.log.recall(step, TreeVersion) is None:
-            store = TreeStore.open(self.folder)
-            store.freeze(author=self.author, note=str(step))
-            self._record(step)
+        store = TreeStore(self.folder)
+        self._once(
+            step, partial(store.freeze, author=self.author, note=str(step))
+        )
         return self.tree
 
-    def _record(self, step: StepName) -> None:
-        digest = self.tree.content_hash()
-        version = TreeVersion(hash=digest, cards=len(self.tree.shown))
-        self.log.write(step, version)
+    def _once(self, step: StepName, act: Callable[[], object]) -> None:
+        """Do a step and record the tree after it, unless it was done before."""
+        version = TreeVersion(
+            hash=self.tree.content_hash(), cards=len(self.tree.shown)
+        )
+        known = self.log.recall(step, TreeVersion)
+        if known is None:
+            act()
+            self.log.write(step, version)
+        elif known != version:
+            raise KaceError(
+                f"{self.folder}: the step '{step}' does not repeat",
+                fix="choose another --out",
+            )
 
-    def _require(
-        self, store: TreeStore, *expected: EpistemicTree
-    ) -> EpistemicTree:
+    def _require(self, *expected: EpistemicTree) -> EpistemicTree:
         """Return the stored tree; refuse one that this training did not leave there."""
-        found = store.load()
+        found = TreeStore.open(self.folder).load()
         if found not in expected:
             raise KaceError(
                 f"{self.folder} holds another tree than the learner left there",
@@ -476,29 +492,6 @@ class TreeWriter:
                 "learned",
             )
         return found
-
-
-class Unplaced(StepResult):
-    """The problems of a run that were placed in no domain: they give no card."""
-
-    problems: int
-    escalated: int
-
-    @property
-    def summary(self) -> str:
-        """Return a warning."""
-        return (
-            f"warning: {self.problems} of {self.escalated} problems past ES were "
-            "placed in no domain, so no card is written from them; the replies of "
-            "the classifier could not be read, or name no domain of the tree"
-        )
-
-    @classmethod
-    def of(cls, records: Sequence[Solution]) -> Unplaced:
-        """Return the counts of a run's records."""
-        past = [record for record in records if record.recalls]
-        lost = sum(not record.domains for record in past)
-        return cls(problems=lost, escalated=len(past))
 
 
 class RunTotals(StepResult):
@@ -509,30 +502,40 @@ class RunTotals(StepResult):
     correct: int
     escalated: int
     paper_calls: int
+    unplaced: int = (
+        0  # escalated, but in no domain: no card is written from them
+    )
 
     @property
     def summary(self) -> str:
-        """Return the accuracy in counts."""
+        """Return the accuracy in counts, and a warning."""
         right = f"{self.correct} of {self.problems} right"
-        return f"{right}, {self.escalated} past ES"
+        warning = f"; warning: {self.warning}" if self.unplaced else ""
+        return f"{right}, {self.escalated} past ES{warning}"
+
+    @property
+    def warning(self) -> str:
+        """Return why no card is written from the problems without a domain."""
+        return (
+            f"{self.unplaced} of {self.escalated} problems past ES were placed in no "
+            "domain, so no card is written from them; the replies of the classifier "
+            "could not be read, or name no domain of the tree"
+        )
 
     @classmethod
     def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
         """Return the totals of a run's records."""
-        correct = 0
-        escalated = 0
-        calls = 0
+        past = []
         for record in records:
-            correct += bool(record.correct)
-            tiers = {attempt.tier for attempt in record.attempts}
-            escalated += TierName.MS in tiers or TierName.HS in tiers
-            calls += record.paper_calls
+            if record.attempts[-1].tier is not TierName.ES:
+                past.append(record)
         return cls(
             folder=folder,
             problems=len(records),
-            correct=correct,
-            escalated=escalated,
-            paper_calls=calls,
+            correct=sum(bool(record.correct) for record in records),
+            escalated=len(past),
+            paper_calls=sum(record.paper_calls for record in records),
+            unplaced=sum(bool(r.recalls) and not r.domains for r in past),
         )
 
 
@@ -567,16 +570,6 @@ async def gather_all(works: Iterable[Awaitable[B]]) -> list[B]:
 
 
 # The workbench.
-
-
-class StepObserver(Observer, Protocol):
-    """Called as runs and steps of a training proceed."""
-
-    def run_started(self, step: StepName, problems: int, done: int) -> None:
-        """Called when a run begins, with the number of problems done before."""
-
-    def step_done(self, step: StepName, value: StepResult, fresh: bool) -> None:
-        """Called when a step is done, just now or in an earlier process."""
 
 
 class Routes(StepResult):
@@ -644,26 +637,27 @@ class Workbench:
     ) -> tuple[Solution, ...]:
         """Return the records of a tiered run; a finished run is read, not repeated."""
         dropout = reading.dropout
-        hidden = (
-            {"rate": dropout.rate, "seed": dropout.seed} if dropout else None
-        )
-        seeded = self.config.model_copy(update={"seed": seed})
-        manifest = {**manifest_of(seeded, reading.tree), "dropout": hidden}
-        done = self.log.recall(step, RunTotals) is not None
+        config = self.config.model_copy(update={"seed": seed})
+        manifest = manifest_of(config, reading.tree)
+        manifest["dropout"] = None
+        if dropout:
+            manifest["dropout"] = {"rate": dropout.rate, "seed": dropout.seed}
         folder = inside(self.log.folder, step.folder)
-        texts = self.config.problem_texts
+        texts = config.problem_texts
         with Run(folder, manifest, calls=self.calls, texts=texts) as run:
-            if not done:
-                known = [run.solution(each.id, seed) for each in problems]
+            if self.log.recall(step, RunTotals) is None:
+                on_known: OnSolution = ignore
                 if self.observer:
-                    before = len(known) - known.count(None)
-                    self.observer.run_started(step, len(problems), before)
+                    self.observer.run_started(step, len(problems))
+                    on_known = self.observer.recalled
                 solver = open_solver(self.config, reading, self.session, seed)
-                await run.solve(problems, solver, seed, self.session.window)
+                window = self.session.window
+                await run.solve(
+                    problems, solver, seed, window, on_known=on_known
+                )
             last = {record.problem: record for record in run.records()}
-            records = tuple(last[problem.id] for problem in problems)
-        if not done:
-            self.log.write(step, RunTotals.of(records, step.folder))
+        records = tuple(last[problem.id] for problem in problems)
+        self.log.write(step, RunTotals.of(records, step.folder))
         return records
 
     def seed_of(self, epoch: int, use: int) -> int:
@@ -715,16 +709,13 @@ async def open_workbench(
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
     observer: StepObserver | None = None,
-    on_step: OnStep | None = None,
 ) -> AsyncIterator[Workbench]:
     """Open the folder, which must hold the same work or none, and the models.
 
     Models that are given stay the caller's to close.
     """
     async with AsyncExitStack() as opened:
-        if observer:
-            on_step = observer.step_done
-        log = opened.enter_context(StepLog(folder, manifest, on_step=on_step))
+        log = opened.enter_context(StepLog(folder, manifest, observer))
         calls = CallStore(inside(folder, "calls"))
         calls.prompts = config.problem_texts
         opened.callback(write_bill, folder, config)
@@ -764,19 +755,30 @@ class Study(Workbench):
         """Return the training problems by content hash."""
         return {problem.id: problem for problem in self.train}
 
+    @cached_property
+    def by_name(self) -> Mapping[str, Problem]:
+        """Return the training problems by the names that cards know them by."""
+        return {one_line(problem.name): problem for problem in self.train}
+
+    def screen(self, card: Card) -> CardRefusal | None:
+        """Return the rule of code that a card breaks where it lives."""
+        hard = card.difficulty_tag is Difficulty.HARD
+        tier = TierName.HS if hard else TierName.MS
+        cell = TreeCell(tier, card.domain_tags[0])
+        return check_card(card, cell, self.leaks, self.tree.domain_names)
+
     async def teacher_step(
         self,
         step: StepName,
         kind: type[R],
         work: Callable[[TeacherStep], Awaitable[R]],
-        screen: Screen,
     ) -> R:
         """Return the result of a step that calls the teacher, done once."""
         context = TeacherStep(
             self.teacher,
             str(step),
             step.epoch,
-            screen,
+            self.screen,
             self.settings.cards_per_problem,
         )
         return await self.log.once(step, kind, lambda: work(context))
@@ -849,34 +851,31 @@ ROLES = {
 
 
 class RoleBill(BaseModel):
-    """What one role used, or the teacher in one kind of step."""
+    """What one role used."""
 
     role: str = ""
     calls: int = 0
-    repairs: int = 0  # calls of a second round
     input: int = 0
     cached: int = 0
     written: int = 0
     output: int = 0
-    usd: float | None = None  # `None` if the price is not known
+    usd: float | None = 0.0  # `None` if the price is not known
 
     def add(self, record: CallRecord, usd: float | None) -> None:
         """Add a call."""
         self.calls += 1
-        self.repairs += record.tier == TEACHER and record.index > 0
         self.input += record.input
         self.cached += record.cached
         self.written += record.written
         self.output += record.output
-        known = usd is not None and self.usd is not None
-        self.usd = (self.usd or 0.0) + (usd or 0.0) if known else None
+        if self.usd is not None:
+            self.usd = None if usd is None else self.usd + usd
 
 
 class Bill(BaseModel):
-    """What every role used, and the teacher by step: the content of bill.json."""
+    """What every role used: the content of bill.json."""
 
     roles: tuple[RoleBill, ...] = ()
-    steps: tuple[RoleBill, ...] = ()
     parts: tuple[RoleBill, ...] = ()  # every role by epoch and phase
 
     @property
@@ -895,23 +894,17 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
             for record in read_calls(segment):
                 records.setdefault(record.key, record)
     roles: dict[str, RoleBill] = {}
-    steps: dict[str, RoleBill] = {}
     parts: dict[str, RoleBill] = {}
     for record in records.values():
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
         usd = price.cost(record.reply().usage, record.batch) if price else None
-        places = [(roles, role), (parts, f"{_part_of(record, role)}: {role}")]
-        if role == "teacher":
-            # A request is named after its step: "epoch 1 add MS algebra propose 2".
-            step = record.problem.rstrip(" 0123456789").split(" ")[-1]
-            places.append((steps, step))
-        for rows, name in places:
-            rows.setdefault(name, RoleBill(role=name, usd=0.0)).add(record, usd)
+        part = f"{_part_of(record, role)}: {role}"
+        roles.setdefault(role, RoleBill(role=role)).add(record, usd)
+        parts.setdefault(part, RoleBill(role=part)).add(record, usd)
     return Bill(
         roles=tuple(roles[role] for role in sorted(roles)),
-        steps=tuple(steps.values()),
         parts=tuple(parts[part] for part in sorted(parts)),
     )
 

@@ -15,10 +15,9 @@ thinking) is ignored, and a bad block costs itself only.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
@@ -30,8 +29,6 @@ from kace.cards.card import (
     Card,
     CardError,
     Difficulty,
-    card_of,
-    cut_triggers,
     refusal,
     stray_character,
 )
@@ -69,7 +66,6 @@ MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000
 MAX_REASON = 400  # characters kept of a reason
 
-_NO_BLOCK = "the reply holds no block of the form asked for"
 _THOUGHT = re.compile(
     r"^[ \t]*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
@@ -83,19 +79,22 @@ _BLOCK = (
     r"(?:(^[^\S\n]*</TAG>[^\S\n]*$)|(?=^[^\S\n]*<TAG>[^\S\n]*$)|\Z)"
 )
 _LINES = re.MULTILINE | re.IGNORECASE | re.DOTALL
-_FENCED = re.compile(r"```[^\n]*\n(.+)\n\s*```\s*", re.DOTALL)
-_BLANK_ENDS = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z|\A\s+\Z")
 _NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
 
 T = TypeVar("T")
 
 
 class CardRefusal(StepResult):
-    """A proposal that did not become a card, who refused it, and why."""
+    """A block of a reply that was not used, who refused it, and why.
 
-    card_id: str  # as the teacher named it; empty if the block gave no name
-    by: Literal["parser", "code", "teacher"]
-    rule: str
+    It holds no control characters, so it is safe to store and to show.
+    """
+
+    card_id: str = (
+        ""  # as the teacher named it; empty if the block gave no name
+    )
+    by: Literal["parser", "code", "teacher"] = "parser"
+    rule: str = "bad_block"
     reason: str
 
     @classmethod
@@ -103,6 +102,9 @@ class CardRefusal(StepResult):
         """Return the refusal of a card that breaks a rule of code."""
         short = one_line(reason, MAX_REASON)
         return cls(card_id=card_id, by="code", rule=rule, reason=short)
+
+    def __str__(self) -> str:
+        return f"{self.card_id}: {self.reason}" if self.card_id else self.reason
 
 
 class Grammar(NamedTuple):
@@ -117,65 +119,49 @@ class Grammar(NamedTuple):
     name: str
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    text: str | None = None
+    text: str = ""
 
 
 class Block(NamedTuple):
     """A block that has the form. It holds no control characters but newline and tab."""
 
-    line: int
     fields: Mapping[str, str]
     text: str
 
 
-class BadBlock(NamedTuple):
-    """A part of a reply that could not be used, and why. Safe to store and to show."""
-
-    line: int
-    name: str
-    reason: str
-    rule: str = ""  # the rule of code that it breaks; empty if it has no form
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}" if self.name else self.reason
-
-    def refusal(self) -> CardRefusal:
-        """Return it for the step log."""
-        return CardRefusal(
-            card_id=self.name,
-            by="code" if self.rule else "parser",
-            rule=self.rule or "bad_block",
-            reason=self.reason,
-        )
-
-
 def read_blocks(
     reply: str, grammar: Grammar
-) -> tuple[tuple[Block, ...], tuple[BadBlock, ...]]:
+) -> tuple[tuple[Block, ...], tuple[CardRefusal, ...]]:
     """Return the blocks of a reply in order, and the malformed ones.
 
-    Never raises, never unescapes. Text and blocks over the limits are not read.
+    A reply without any is one malformed block, unless a line such as "no card" says
+    that there is none. Never raises, never unescapes. Text and blocks over the limits
+    are not read.
     """
     blocks: dict[str, Block] = {}
-    bad: list[BadBlock] = []
-    text = _without_thinking(reply)
+    bad: list[CardRefusal] = []
+    text = reply[:MAX_REPLY_CHARS].removeprefix("\ufeff").replace("\r\n", "\n")
+    text = _THOUGHT_END.sub("", _THOUGHT.sub("", text))
     pattern = _BLOCK.replace("TAG", grammar.tag)
     for found in islice(re.finditer(pattern, text, _LINES), MAX_BLOCKS):
-        line = 1 + text.count("\n", 0, found.start())
         named = re.search(rf"^\s*{grammar.name}\s*:([^\n]*)", found[1], _LINES)
         name = one_line(named[1], 64) if named and grammar.name else ""
         try:
             if not found[2]:
                 raise ValueError("its end tag is missing: the block is cut off")
-            block = _parse_block(line, found[1], grammar)
-            first = blocks.setdefault(name or str(line), block)
-            if first is not block:
+            block = _parse_block(found[1], grammar)
+            if name in blocks:
                 raise ValueError(
-                    f"its {grammar.name} is that of the block at line "
-                    f"{first.line}; names must differ"
+                    f"its {grammar.name} is that of an earlier block; names must "
+                    "differ"
                 )
+            blocks[name or str(len(blocks))] = block
         except ValueError as error:
-            bad.append(BadBlock(line, name, str(error)))
+            bad.append(CardRefusal(card_id=name, reason=str(error)))
+    none = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
+    if not (blocks or bad or re.search(none, text, _LINES)):
+        empty = "the reply holds no block of the form asked for"
+        bad.append(CardRefusal(reason=empty))
     return tuple(blocks.values()), tuple(bad)
 
 
@@ -188,63 +174,41 @@ def read_numbers(value: str, last: int) -> tuple[int, ...]:
     spaced = re.sub(" ?[-–] ?", "-", " ".join(value.split()))
     for part in re.findall(r"[^,; ]+", spaced):
         match = _NUMBERS.fullmatch(part)
-        if match is None:
-            raise ValueError(
-                f"{one_line(part, 40)!r} is no number of a problem; "
-                "write numbers such as 1, 3, 4"
-            )
-        first = int(match[1])
-        end = int(match[2] or match[1])
+        first = int(match[1]) if match else 0
+        end = int(match[2] or first) if match else 0
         if not 1 <= first <= end <= last:
             raise ValueError(
-                f"{match[0]} is not among the problems 1 to {last}"
+                f"{one_line(part, 40)!r} is not among the problems 1 to {last}; "
+                "write numbers such as 1, 3, 4"
             )
         found.update(dict.fromkeys(range(first, end + 1)))
     return tuple(found)
 
 
-def _without_thinking(reply: str) -> str:
-    """Return the reply without its thinking, every line still at its number."""
-    text = reply[:MAX_REPLY_CHARS].removeprefix("\ufeff").replace("\r\n", "\n")
-    for pattern in (_THOUGHT, _THOUGHT_END):
-        text = pattern.sub(lambda found: "\n" * found[0].count("\n"), text)
-    return text
-
-
-def _parse_block(start: int, body: str, grammar: Grammar) -> Block:
+def _parse_block(body: str, grammar: Grammar) -> Block:
     stray = stray_character(body)
     if stray:
         raise ValueError(f"it {stray.what}")
-    every = (grammar.name, *grammar.required, *grammar.optional, grammar.text)
-    names = dict.fromkeys(name for name in every if name)
+    required = (grammar.name, *grammar.required)
+    every = dict.fromkeys((*required, *grammar.optional, grammar.text))
+    names = list(filter(None, every))
     form = f"its fields are {', '.join(names)}"
     fields: dict[str, str] = {}
-    lines = body.split("\n")
-    for place, line in enumerate(lines):
+    rest = iter(body.split("\n"))
+    for line in rest:
         key, colon, value = line.partition(":")
         key = key.strip().lower()
-        if colon and key == grammar.text:
-            fields[key] = _verbatim([value.strip(), *lines[place + 1 :]])
-            break
         if colon and key in names and key not in fields:
+            if key == grammar.text:  # the last field: all lines that are left
+                value = "\n".join((value, *rest))
             fields[key] = value.strip()
         elif line.strip():
             what = f"{one_line(line, 40)!r} is no field of a {grammar.tag}"
             raise ValueError(f"{what}; {form}, each once")
-    for name in (grammar.name, *grammar.required):
+    for name in required:
         if name and not fields.get(name):
             raise ValueError(f"the field {name} is missing or empty; {form}")
-    text = fields.pop(grammar.text or "", "")
-    return Block(start, fields, text)
-
-
-def _verbatim(lines: Sequence[str]) -> str:
-    """Return the lines as they are, without blank ends and a code fence around all."""
-    text = _BLANK_ENDS.sub("", "\n".join(lines))
-    inner = _FENCED.fullmatch(text)
-    if inner and "\n```" not in f"\n{inner[1]}":
-        return _BLANK_ENDS.sub("", inner[1])
-    return text
+    return Block(fields, fields.pop(grammar.text, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,16 +216,16 @@ class Reading(Generic[T]):
     """A parsed reply: what it holds by name, in order, and what could not be used."""
 
     found: Mapping[str, T]
-    bad: tuple[BadBlock, ...] = ()
-    declined: bool = False  # it holds nothing but a line such as "no card"
+    bad: tuple[CardRefusal, ...] = ()
 
     def expecting(self, names: Iterable[str], reason: str) -> Reading[T]:
         """Return the reading with absent names listed as bad: they are asked again."""
-        there = {*self.found, *(bad.name for bad in self.bad)}
-        missing = [
-            BadBlock(0, name, reason) for name in names if name not in there
-        ]
-        return replace(self, bad=(*self.bad, *missing))
+        bad = list(self.bad)
+        there = {*self.found, *(each.card_id for each in bad)}
+        for name in names:
+            if name not in there:
+                bad.append(CardRefusal(card_id=name, reason=reason))
+        return Reading(self.found, tuple(bad))
 
 
 TIER = "TEACHER"  # the tier of a teacher's calls in a cache
@@ -307,11 +271,11 @@ class Teacher:
         """
         messages = chat(self.subject.named(system), user)
         reply = await self.complete(name, 0, messages)
-        first = _flag_empty(read(reply))
+        first = read(reply)
         if len(first.bad) <= FEW * (len(first.bad) + len(first.found)):
             return first
         again = await self.complete(name, 1, _repair(messages, reply, first))
-        return merge_repair(first, _flag_empty(read(again)))
+        return merge_repair(first, read(again))
 
     async def complete(
         self,
@@ -380,14 +344,8 @@ def read_each(
     wrong = list(bad)
     for block in blocks:
         name = block.fields[grammar.name]
-        rule = ""
         try:
             made = make(block)
-            if not isinstance(made, CardRefusal):
-                found[name] = made
-                continue
-            rule = made.rule
-            reason = made.reason
         except CardError as error:
             message = error.message.removeprefix(f"card {name[:64]!r}: ")
             reason = f"{message}; {error.fix}"
@@ -395,35 +353,29 @@ def read_each(
             reason = "; ".join(refusal(error))
         except ValueError as error:
             reason = str(error)
-        wrong.append(BadBlock(block.line, one_line(name, 64), reason, rule))
-    line = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
-    declined = False
-    if not blocks and not bad:
-        text = _without_thinking(reply)
-        declined = bool(re.search(line, text, re.IGNORECASE | re.MULTILINE))
-    return Reading(found, tuple(wrong), declined=declined)
+        else:
+            if isinstance(made, CardRefusal):
+                wrong.append(made)
+            else:
+                found[name] = made
+            continue
+        wrong.append(CardRefusal(card_id=one_line(name, 64), reason=reason))
+    return Reading(found, tuple(wrong))
 
 
 def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
     """Merge a reading with the reading of its repair.
 
-    A new item mends the bad block of its name, else the first one left: the fault may
-    have been the name.
+    What was good stays as it was. A new item mends the bad block of its name, else the
+    first one left: the fault may have been the name.
     """
     new = second.found.keys() - first.found.keys()
-    renamed = len(new - {bad.name for bad in first.bad})
-    named = {*new, *(bad.name for bad in second.bad)}
-    left = [bad for bad in first.bad if bad.name not in named]
-    still = [bad for bad in second.bad if bad.name not in first.found]
+    renamed = len(new - {bad.card_id for bad in first.bad})
+    again = {*new, *(bad.card_id for bad in second.bad)}
+    left = [bad for bad in first.bad if bad.card_id not in again]
+    still = [bad for bad in second.bad if bad.card_id not in first.found]
     found = {**first.found, **second.found, **first.found}
     return Reading(found, (*left[renamed:], *still))
-
-
-def _flag_empty(reading: Reading[T]) -> Reading[T]:
-    """Return the reading; one that holds nothing at all gets a bad block."""
-    if reading.found or reading.bad or reading.declined:
-        return reading
-    return replace(reading, bad=(BadBlock(0, "", _NO_BLOCK),))
 
 
 def _repair(
@@ -438,8 +390,7 @@ def _repair(
         "Refused:",
     ]
     for bad in reading.bad:
-        where = f"line {bad.line}: " if bad.line else ""
-        lines.append(f"- {where}{neutral(str(bad))}")
+        lines.append(f"- {neutral(str(bad))}")
     # The teacher's own blocks stay readable to it. Only what an engine could take for
     # the end of a turn is broken. Providers refuse an empty turn.
     shown = _TURN_MARKER.sub(BARRED, reply[:MAX_REPEATED_CHARS]).strip()
@@ -469,28 +420,6 @@ class TreeCell(NamedTuple):
         return (
             Difficulty.MEDIUM if self.tier is TierName.MS else Difficulty.HARD
         )
-
-    def new_card(
-        self,
-        card_id: str,
-        payload: str,
-        provenance: Mapping[str, object],
-        **given: object,
-    ) -> Card:
-        """Return a new card of this cell; raises `CardError` if it breaks a rule.
-
-        A trigger that is too long is cut: another round with the teacher costs more.
-        """
-        record = {
-            "card_id": card_id,
-            "payload": cut_triggers(payload),
-            "routing_conditions": [],
-            "difficulty_tag": self.difficulty.value,
-            "domain_tags": [self.domain],
-            "helpfulness_score": 0.0,
-            "provenance": provenance,
-        }
-        return card_of({**record, **given})
 
     def __str__(self) -> str:
         return f"{self.tier.value} {self.domain}"
@@ -668,8 +597,7 @@ def shuffled(problems: Sequence[Problem], seed: int) -> list[Problem]:
 
 def read_partition(reply: str, shown: int) -> Reading[Partition]:
     """Return the partition that a reply holds, found if its domains hold all problems."""
-    least = math.ceil(shown / ONE_IN)
-    owner: dict[int, str] = {}
+    rest = set(range(1, shown + 1))
 
     def make(block: Block) -> Domain:
         name = block.fields["name"]
@@ -677,50 +605,39 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
             raise ValueError(
                 "the name is reserved: call the domain what its problems share"
             )
-        numbers = []
-        for number in read_numbers(block.fields["problems"], shown):
-            if owner.setdefault(number, name) == name:
-                numbers.append(number)
-        if len(numbers) < least:
+        numbers = rest.intersection(
+            read_numbers(block.fields["problems"], shown)
+        )
+        if len(numbers) * ONE_IN < shown:
             raise ValueError(
-                f"{name} holds {len(numbers)} of {shown} problems; at least {least} "
-                "are needed"
+                f"{name} holds {len(numbers)} of {shown} problems; at least one in "
+                f"{ONE_IN} is needed"
             )
-        signals: dict[str, None] = {}
-        for line in block.text.split("\n"):
-            signal = line.strip(" -*•")
-            if 0 < len(signal) <= MAX_SIGNAL_CHARS:
-                signals[signal] = None
+        lines = {line.strip(" -*•"): 0 for line in block.text.split("\n")}
+        signals = [line for line in lines if 0 < len(line) <= MAX_SIGNAL_CHARS]
         if len(signals) < MIN_SIGNALS:
             raise ValueError(
                 f"it has {len(signals)} signals of at most {MAX_SIGNAL_CHARS} "
                 "characters; write 5 to 8"
             )
-        return Domain(
+        domain = Domain(
             name=name,
             description=block.fields["description"],
             share=round(len(numbers) / shown, 4),
             signals=tuple(signals)[:MAX_SIGNALS],
         )
+        rest.difference_update(numbers)
+        return domain
 
     reading = read_each(reply, DOMAIN, make)
-    if not (reading.found or reading.bad):
-        return Reading({})
-    faults = []
-    if not FEWEST_DOMAINS <= len(reading.found) <= MOST_DOMAINS:
-        allowed = f"{FEWEST_DOMAINS} to {MOST_DOMAINS}"
-        faults.append(
-            f"{len(reading.found)} usable domains; there must be {allowed}"
-        )
-    rest = []
-    for number in range(1, shown + 1):
-        if owner.get(number) not in reading.found:
-            rest.append(str(number))
-    if len(rest) > shown * FORGOTTEN:
-        faults.append(f"no usable domain holds the problems {', '.join(rest)}")
-    if faults:
-        bad = [BadBlock(0, "", fault) for fault in faults]
-        return Reading({}, (*reading.bad, *bad))
-    return Reading(
-        {_PARTITION: Partition(domains=tuple(reading.found.values()))}
-    )
+    domains = tuple(reading.found.values())
+    bad = list(reading.bad)
+    if not FEWEST_DOMAINS <= len(domains) <= MOST_DOMAINS:
+        allowed = f"there must be {FEWEST_DOMAINS} to {MOST_DOMAINS}"
+        reason = f"{len(domains)} usable domains; {allowed}"
+    elif len(rest) > shown * FORGOTTEN:
+        numbers = ", ".join(map(str, sorted(rest)))
+        reason = f"no usable domain holds the problems {numbers}"
+    else:
+        return Reading({_PARTITION: Partition(domains=domains)})
+    return Reading({}, (*bad, CardRefusal(reason=reason)))

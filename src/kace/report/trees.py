@@ -36,7 +36,6 @@ from kace.report.render import (
     NotHere,
     Page,
     PageRequest,
-    render_document,
     slice_of,
 )
 from kace.report.workspace import OpenTree
@@ -411,13 +410,6 @@ def proposals_page(request: PageRequest) -> Page:
     }
     above = ("learner", name)
     return Page("learner_proposals.html", "Proposals", values, above)
-
-
-def learner_document(report: LearningReport) -> str:
-    """Return the report of a learning run as one page that needs nothing else."""
-    title = f"{report.name}: what was learned"
-    values = _report_values(report)
-    return render_document("report_learner.html", title=title, **values)
 
 
 ROUTES: dict[str, Callable[[PageRequest], Page]] = {
