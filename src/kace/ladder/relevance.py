@@ -18,7 +18,6 @@ import json
 import logging
 import math
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +53,6 @@ SMALL_TREE = (
 )
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
 LEAST_SCORE = 1e-3  # a smaller one is none
-FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _TERM = re.compile(r"\\?[^\W\d_]+|#|[%$=+^]")
@@ -254,15 +252,8 @@ class RelevanceIndex:
         for place, value in zip(places, values, strict=True):
             part = slice(self.starts[place], self.starts[place + 1])
             logits[self.classes[part]] += value * self.weights[part]
-        near = np.arange(len(logits))
-        if len(self.cards) > FIRST_STAGE:
-            # Of very many cards, only those with the best words are compared in meaning.
-            best = np.argpartition(logits[:-1], -FIRST_STAGE)[-FIRST_STAGE:]
-            near = np.append(best, len(self.cards))
         vector = ENCODERS[self.encoder]([problem])[0]
-        found = np.zeros_like(logits)
-        found[near] = softmax(logits[near] + self.meaning[near] @ vector)
-        return found
+        return softmax(logits + self.meaning @ vector)
 
     def save(self, path: Path) -> None:
         """Write the index to a file of a tree."""
@@ -288,7 +279,7 @@ class RelevanceIndex:
     @classmethod
     def read(cls, path: Path) -> RelevanceIndex:
         """Read the index of a tree. It may come from others, so its form is checked."""
-        content = read_plain(path, MAX_INDEX_BYTES)
+        content = io.BytesIO(read_plain(path, MAX_INDEX_BYTES))
         try:
             return cls._read(content)
         except Exception as error:  # numpy and zipfile raise many kinds
@@ -298,12 +289,11 @@ class RelevanceIndex:
             ) from None
 
     @classmethod
-    def _read(cls, content: bytes) -> RelevanceIndex:
-        with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            unpacked = sum(each.file_size for each in packed.infolist())
-            if unpacked > MAX_INDEX_BYTES:
+    def _read(cls, content: io.BytesIO) -> RelevanceIndex:
+        with np.load(content, allow_pickle=False) as arrays:
+            packed = arrays.zip.infolist()
+            if sum(each.file_size for each in packed) > MAX_INDEX_BYTES:
                 raise ValueError("it is too large")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
             names = tuple(map(str, facts["cards"]))
             listed = list(map(str, facts["terms"]))
@@ -394,7 +384,6 @@ class TextTable:
         self.encoder = encoder
         self.cards = tree.shown
         self.names = tuple(card.card_id for card in self.cards)
-        self.problems = {problem.id: i for i, problem in enumerate(train)}
         self.texts: list[str] = []
         owners: list[Collection[str]] = []
 
@@ -408,8 +397,10 @@ class TextTable:
             add(card_texts(card)[:most], (card.card_id,))
         add(_retired_texts(tree))
         self.first_problem = len(self.texts)
+        self.problems: dict[str, int] = {}  # their texts, by problem id
         gave = cards_by_source(self.cards)
         for problem in train:
+            self.problems[problem.id] = len(self.texts)
             add((problem.text,), gave.get(one_line(problem.name), ()))
         add(everyday_problems())
         size = (len(self.texts), len(self.cards) + 1)
@@ -478,10 +469,7 @@ class TextTable:
         """
         gone = [name in cards for name in self.names]
         classes = np.flatnonzero([not each for each in (*gone, False)])
-        texts = [
-            self.first_problem + self.problems[problem.id]
-            for problem in problems
-        ]
+        texts = [self.problems[problem.id] for problem in problems]
         lost = self.labels[:, :-1][:, gone].sum(axis=1) > 0
         lost[texts] = True
         rows = [row for row in self.rows if not lost[row]]
@@ -503,20 +491,17 @@ class TextTable:
         A training problem that no card came from may be of a card's kind all the same:
         the solver may have solved it. If it looks like one, it is no example of none.
         """
-        doubtful = []
-        for place in self.problems.values():
-            row = self.first_problem + place
-            if self.labels[row, -1]:
-                doubtful.append(row)
-        rows = set(range(len(self.texts))) - set(doubtful)
+        rows = self.problems.values()
+        doubtful = [row for row in rows if self.labels[row, -1]]
+        kept = set(range(len(self.texts))) - set(doubtful)
         if doubtful:
             classes = list(range(len(self.names) + 1))
-            shares = self._predict(doubtful, sorted(rows), classes)
+            shares = self._predict(doubtful, sorted(kept), classes)
             nearest = shares[:, :-1].max(axis=1, initial=0.0)
             for row, score in zip(doubtful, nearest, strict=True):
                 if score < LOOKS_ALIKE:
-                    rows.add(row)
-        return sorted(rows)
+                    kept.add(row)
+        return sorted(kept)
 
     def index(self) -> RelevanceIndex:
         """Train on everything, and return the weights."""

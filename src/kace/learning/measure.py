@@ -8,11 +8,11 @@ are depends on what MS attempts saw. A stratum weighs n1 n0 / (n1 + n0).
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -497,17 +497,13 @@ def shrink(measured: Votes) -> dict[str, Posterior]:
     half = NORMAL_95 * np.sqrt(np.maximum(square - effect**2, 0.0))
     low = np.maximum(effect - half, -1)
     high = np.minimum(effect + half, 1)
-    above = np.vectorize(_normal_above, otypes=[float])
+    above = np.vectorize(NormalDist().cdf, otypes=[float])
     helps = (share * above(centre / np.sqrt(variance))).sum(axis=0)
     rows = np.stack([effect, low, high, helps], axis=1).round(DIGITS) + 0.0
     found = {}
     for name, row in zip(cards, rows.tolist(), strict=True):
         found[name] = Posterior(*row)
     return found
-
-
-def _normal_above(z: float) -> float:
-    return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
 def _log_normal(
@@ -641,14 +637,12 @@ def compare(
     n = 0
     for before in base:
         after = again[before.problem]
-        if before.correct is None or before.failed or after.failed:
-            continue
-        n += 1
-        if after.correct and not before.correct:
-            gained.append(before.name)
-        elif before.correct and not after.correct:
-            lost.append(before.name)
-    lift = (len(gained) - len(lost)) / n if n else 0.0
+        if before.correct is not None and not (before.failed or after.failed):
+            n += 1
+            change = bool(after.correct) - before.correct
+            if change:
+                (gained if change > 0 else lost).append(before.name)
+    lift = (len(gained) - len(lost)) / max(1, n)
     accepted = n > 0 and lift >= threshold
     enough = "at least" if accepted else "below"
     return Comparison(
