@@ -207,24 +207,6 @@ def test_the_best_ranked_cards_of_the_block_are_read_and_no_more_than_wanted():
     assert [recall.eligible for recall in solution.recalls] == [3, 3], "the block is what it was"
 
 
-def test_where_no_card_with_demonstrations_is_relevant_nothing_is_shown():
-    told = (Example("Ferries join nine islands.", "\\boxed{36}"),)
-    model = Asked(DISTINCT)
-    solution = solve(
-        model, EpistemicTree.of(DOMAINS, [card.illustrated(told) for card in TREE]), relevance_threshold=0.5
-    )
-    assert [recall.cards for recall in solution.recalls] == [(), ()]
-    assert model.shown["MS"] == model.shown["HS"] == set()
-
-
-def test_a_card_without_an_example_is_shown_however_little_it_says():
-    gated, free = Asked(DISTINCT), Asked(DISTINCT)
-    solve(gated, relevance_threshold=50.0)
-    solve(free)
-    assert gated.shown == free.shown
-    assert gated.shown["MS"]
-
-
 def test_words_route_a_problem_without_a_call():
     model = Asked(DISTINCT, domain="counting")
     problem_of_geometry = solve(model, router="words")

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from kace.cards.formats import starter_domains
 from kace.cards.tree import Domain
 from kace.errors import KaceError
 from kace.ladder.prompt import BARRED, Context, neutral, shortened
@@ -209,13 +208,6 @@ def test_a_larger_registry_shows_fewer_signals_of_each_domain():
     assert {name: shown.count(name) for name in set(shown)} == {named(domain.name): 4 for domain in registry}
 
 
-def test_the_order_a_registry_is_given_in_changes_nothing():
-    one, other = Recorded(named("algebra")), Recorded(named("algebra"))
-    placed(one)
-    placed(other, registry=REGISTRY[::-1])
-    assert one.requests == other.requests
-
-
 def test_all_problems_share_everything_before_their_own_text():
     one, other = (classifier_prompt(text, REGISTRY) for text in ("One?", "Other?"))
     assert one[:-1] == other[:-1]
@@ -280,21 +272,6 @@ def test_long_texts_keep_their_beginning_and_their_end():
 # The starter set's registry, and choices as such
 
 
-def test_the_starter_registry_has_the_domains_of_its_problems():
-    domains = starter_domains()
-    problems = load_bundled("starter", "train")
-    for domain in domains:
-        share = sum(problem.domain == domain.name for problem in problems) / len(problems)
-        assert domain.share == share
-    assert sum(domain.share for domain in domains) == pytest.approx(1)
-
-
-def test_no_signal_is_a_problem_of_the_starter_set():
-    signals = {signal for domain in starter_domains() for signal in domain.signals}
-    texts = {problem.text for split in ("validation", "test") for problem in load_bundled("starter", split)}
-    assert not signals & texts
-
-
 def test_a_request_without_choices_keeps_the_key_it_was_recorded_under():
     plain = Request(chat("be exact", "2+2? ∎"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 1))
     assert plain.digest("model") == "0404da49e560bf24ff23d285f45826bbcce5c2475e1120c24474014555d2ee04"
@@ -318,9 +295,3 @@ def test_words_alone_name_the_domain_that_shares_most_with_the_problem():
     assert route_by_words(asked, REGISTRY) == ("number_theory",)
     assert route_by_words(Problem("Bake a cake."), REGISTRY) == ()
     assert route_by_words(asked, REGISTRY[:1]) == ("number_theory",), "one domain is no choice"
-
-
-def test_words_place_the_starter_set_better_than_a_guess():
-    problems = list(load_bundled("starter", "validation"))
-    right = sum(route_by_words(p, starter_domains()) == (p.domain,) for p in problems)
-    assert right > 0.6 * len(problems)

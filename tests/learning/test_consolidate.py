@@ -102,10 +102,6 @@ def test_a_deprecated_card_is_not_revived(proposal):
     assert changes == () and merges.merged[0].into == "EXACT_PAIR_COUNT" and "deprecated" in merges.merged[0].reason
 
 
-def test_a_card_that_adds_nothing_changes_nothing():
-    assert consolidate(tree(card()), [card()])[0] == ()
-
-
 def test_merging_never_makes_a_card_too_large_to_keep():
     labels = [f"{number:04d}-{'x' * 200}" for number in range(MAX_SUPPORTING)]
     held = tree(card(provenance=Provenance(source="teacher", supporting_problems=tuple(labels[:40]))))

@@ -73,13 +73,6 @@ def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason(
         assert any(reason in bad.reason for bad in reading.bad), (reply, reading.bad)
 
 
-def test_without_cards_nothing_is_asked():
-    model = Said()
-    context = TeacherStep(Teacher(model), "x", 1, screen=passes)
-    assert asyncio.run(demonstrate((), 1, {}, context)) == Demonstrations()
-    assert model.calls == 0
-
-
 def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
     assert set(re.findall(r"</?(\w+)>", instructions("illustrate"))) <= set(TAGS)
     context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)

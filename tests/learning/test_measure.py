@@ -391,12 +391,6 @@ def test_a_card_carries_its_figures_and_paired_counters(settings: Settings):
     assert the(credited(tree, impact, settings, 2), "A").provenance.n_uses == 10
 
 
-def test_the_longest_figures_fit_into_a_card():
-    lift = a_lift("A", -1.0, 0.5, GAIN, shown=10**9, hidden=10**9, problems=10**9, method="leave_one_out")
-    text = the(credited(a_tree("A"), Impact(lifts=(lift,)), epoch=20), "A").provenance.validated_lift
-    assert Provenance(source="x", validated_lift=text).validated_lift.endswith("on other problems (P = 0.50)")
-
-
 def test_a_card_unlikely_to_help_is_retired_unless_it_was_rewritten():
     impact = Impact(lifts=(a_lift("A", -0.2, 0.1, LOSS), a_lift("B", 0.1, 0.5, GAIN)))
     tree = a_tree("A", "B", "C")

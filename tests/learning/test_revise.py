@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Provenance, Status
+from kace.cards.card import Card, Difficulty, Example, Provenance, Status
 from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
 from kace.ladder.tiers import ExitPath, TierName
 from kace.learning.measure import Comparison, Fire, Impact, Lift
@@ -156,17 +156,6 @@ def test_text_from_outside_cannot_leave_its_quotation():
     assert "<revision>" not in asked
 
 
-def test_the_same_domain_is_asked_in_the_same_words():
-    first, second = Said(KEEP_ALL), Said(KEEP_ALL)
-    revise_with(first)
-    revise_with(second)
-    assert first.requests == second.requests
-
-
-def test_a_domain_without_cards_asks_nothing():
-    assert revised(cards=()) == Revisions()
-
-
 # Which decisions are made
 
 
@@ -281,27 +270,9 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(said: str):
     assert only(said, said).reason
 
 
-def test_a_block_without_its_form_costs_itself_only():
-    broken = "<revision>\nid: RUBRIC_ISOLATE_THE_ROOT\nreason: no action\n</revision>"
-    found = revised(f"{decision('EXACT_SUM_OF_SQUARES', 'KEEP')}\n{broken}", broken)
-    assert [r.card_id for r in found.revisions] == ["EXACT_SUM_OF_SQUARES"]
-    assert [(r.card_id, r.by) for r in found.refused] == [("RUBRIC_ISOLATE_THE_ROOT", "parser")]
-
-
 def test_a_revision_that_the_tree_does_not_bear_is_left_out_of_its_changes():
     astray = Revision(action=Action.RELOCATE, card_id="EXACT_SUM_OF_SQUARES", reason="", domains=("topology",))
     assert revision_changes(TREE, Revisions(revisions=(astray,))) == ()
-
-
-def test_revisions_survive_the_disk():
-    found = revised(
-        decision("EXACT_SUM_OF_SQUARES", "EDIT", routing="a; b")
-        + "\n"
-        + decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", domains=UNIVERSAL)
-        + "\n<gap>\ntext: cubes\n</gap>"
-    )
-    assert len(found.revisions) == 2
-    assert Revisions.model_validate_json(found.model_dump_json()) == found
 
 
 # After a rerun that did not bear them out

@@ -94,45 +94,6 @@ def test_a_rejected_first_try_is_refined_and_the_second_is_kept(tmp_path: Path):
     assert accuracy(world, tree, TEST, TURNS) == 1.0
 
 
-def test_an_edit_that_changes_nothing_is_not_kept(tmp_path: Path):
-    world = Curated(tries=("flim has another formula: write f = G(a, b).",))
-    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"refine": 1})
-    assert not any(look.accepted for look in looks(tmp_path / "tree") if look.domain == "weaving")
-    assert VAGUE in card_of(tree, "EXACT_FLIM_RULE")
-
-
-@dataclass(frozen=True)
-class Misplaced(World):
-    """A teacher who writes down the rule of one domain under another, and a curator who moves it."""
-
-    misleading: bool = False
-    idle: bool = False
-
-    def teach(self, request: Request) -> str:
-        name, asked = request.attempt.problem, request.messages[-1].content
-        if "propose" in name and "weaving" in name and "epoch 1" in name:
-            stray = _card("EXACT_HOSK_RULE", "hosk", statement("hosk"), ["1"], False)
-            return "\n".join((super().teach(request), stray))
-        if "propose" in name and "tuning" in name:
-            blocks = re.findall(r"<card>.*?</card>", super().teach(request), re.DOTALL)
-            return "\n".join(block for block in blocks if "HOSK" not in block) or "Nothing."
-        if "revise" in name and "id: EXACT_HOSK_RULE" in asked:
-            others = [card for card in re.findall(r"^id: (\w+)", asked, re.MULTILINE) if card != "EXACT_HOSK_RULE"]
-            moved = revision("EXACT_HOSK_RULE", "RELOCATE", "domains: tuning")
-            return "\n".join((moved, *(revision(card, "KEEP") for card in others)))
-        return super().teach(request)
-
-
-def test_a_card_in_the_wrong_domain_is_moved_where_it_helps(tmp_path: Path):
-    world = Misplaced()
-    settings = SETTINGS
-    before = learned(world, tmp_path / "plain", config=TURNS, **settings | {"refine": 0})
-    after = learned(world, tmp_path / "tree", config=TURNS, **settings)
-    assert before.card("EXACT_HOSK_RULE").domain_tags == ("weaving",)
-    assert after.card("EXACT_HOSK_RULE").domain_tags == ("tuning",)
-    assert accuracy(world, after, TEST, TURNS) - accuracy(world, before, TEST, TURNS) == pytest.approx(1 / 9)
-
-
 @dataclass(frozen=True)
 class Everywhere(World):
     """A rule that every domain needs: one universal card holds it, once the curator has put it into words."""

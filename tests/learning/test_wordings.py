@@ -11,8 +11,6 @@ from kace.cards.card import card_line, read_card
 from kace.cards.store import open_tree
 from kace.ladder.prompt import card_text
 from kace.learning.revise import read_wordings
-from kace.learning.screen import HeldOutHashes
-from kace.problems import Problem
 from tests.learning.sound_cards import sound_card
 from tests.learning.test_loop import learned, shown
 from tests.learning.world import World
@@ -68,14 +66,3 @@ def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path)
             raise AssertionError("asked again")
 
     assert learned(Silent(), tmp_path / "tree", wordings=6) == tree
-
-
-def test_how_alike_a_wording_is_to_what_is_held_out():
-    held = HeldOutHashes.of(
-        [Problem("A snail climbs up a garden wall by 5 cm each morning and slides down at night", "9")]
-    )
-    assert (
-        held.overlap("Each morning a snail climbs up a garden wall, and slides down at night.")
-        > 0.55
-        > held.overlap("A train runs 6 miles.")
-    )
