@@ -12,7 +12,6 @@ import pytest
 
 import kace
 from kace import api
-from kace.cards.tree import EpistemicTree
 from kace.config import Config, RetrievalConfig
 from kace.learning.study import Settings
 from kace.models.base import Reply, Request
@@ -126,15 +125,13 @@ def test_a_tree_is_begun_grown_and_read(tmp_path: Path):
     tree = kace.Tree.create(tmp_path / "oak")
     card = tree.add(CARD)
     assert tree.cards == {card.card_id: card}
-    assert tree.project("MS") == (card,)
-    assert tree.project("ES") == () and tree.project("HS") == (card,)
     assert kace.Tree(str(tmp_path / "oak")).cards == tree.cards
     assert repr(tree) == "<Tree oak: 1 card>"
 
 
 def test_a_card_with_a_fault_is_refused_and_nothing_is_added(tmp_path: Path):
     tree = kace.Tree.create(tmp_path / "oak")
-    with pytest.raises(kace.DataError, match=r"no whole 'Example:'.*Fix: "):
+    with pytest.raises(kace.DataError, match=r"needs whole examples.*Fix: "):
         tree.add("# x\n\nfoo")
     with pytest.raises(kace.DataError, match="no such file"):
         tree.add(tmp_path / "none.md")
@@ -145,14 +142,13 @@ def test_what_ships_can_be_read_and_not_written():
     tree = kace.Tree("starter")
     with pytest.raises(kace.UsageError, match="can only be read"):
         tree.add(CARD)
-    assert tree.project("MS", "geometry")
+    assert len(tree) > 30
 
 
 def test_an_open_tree_is_what_attempts_read(tmp_path: Path):
     tree = kace.Tree.create(tmp_path / "oak", small_tree().domains)
     for card in small_tree():
         tree.add(card)
-    assert isinstance(tree.now, EpistemicTree)
     shown = kace.solve("Throw", "scripted/dice?sides=1000", tree=tree, profile="paper", router="words")
     assert shown.recalls[0].cards
 

@@ -10,13 +10,11 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import copy_context
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import (
@@ -35,11 +33,9 @@ from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import Config, load_config, profile_of, tree_path
 from kace.errors import UsageError, counted
 from kace.ladder.ladder import Observer
-from kace.ladder.ladder import solve as solve_one
 from kace.ladder.prompt import Placement, Prompts
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
-from kace.ladder.tiers import TierName
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.cache import CallStore
@@ -160,8 +156,7 @@ async def asolve(
     such as `tree`, `preset`, `seed`, `base_url` or `max_calls`. Raises `KaceError` for
     what the caller can fix: an unknown model, a missing key, a cap that was reached.
     """
-    config, given = _configured(model, settings)
-    return await asolve_config(_problems([problem], config)[0], config, given)
+    return (await asolve_many([problem], model, **settings))[0]
 
 
 async def asolve_config(
@@ -171,32 +166,42 @@ async def asolve_config(
     observer: Observer | None = None,
 ) -> Solution:
     """Solve one problem under a resolved configuration."""
-    tree = open_tree(config.tree) if config.tree else None
-    with _open_calls(config, model, problem.id) as calls:
-        async with open_session(
-            config, calls=calls, model=model, tree=tree, observer=observer
-        ) as session:
-            return await solve_one(problem, session.kit)
+    found = await _solve_cached([problem], config, model, observer)
+    return found[problem.id]
 
 
-@contextmanager
-def _open_calls(
-    config: Config, model: ChatModel | None, name: str
-) -> Iterator[CallStore | None]:
-    """Open the cached calls of one problem or set of problems.
+async def _solve_cached(
+    problems: Sequence[Problem],
+    config: Config,
+    model: ChatModel | None,
+    observer: Observer | None = None,
+) -> dict[str, Solution]:
+    """Return the solutions by problem.
 
-    Each has a folder of its own, so that opening it stays fast. Replies of an open
-    model are not cached, since it has no identity that a later process could trust.
+    Calls are cached in a folder per set of problems, so that opening it stays fast.
+    Replies of an open model are not cached, since it has no identity that a later
+    process could trust.
     """
-    if model is not None or not config.cache:
-        yield None
-        return
-    calls = CallStore(config.cache_dir / "calls" / name)
-    calls.prompts = config.problem_texts
-    try:
-        yield calls
-    finally:
-        calls.close()
+    found: dict[str, Solution] = {}
+
+    def keep(solution: Solution) -> None:
+        found[solution.problem] = solution
+
+    tree = open_tree(config.tree) if config.tree else None
+    async with AsyncExitStack() as stack:
+        calls = None
+        if model is None and config.cache:
+            name = problems_hash(problems)[:16]
+            calls = CallStore(config.cache_dir / "calls" / name)
+            calls.prompts = config.problem_texts
+            stack.callback(calls.close)
+        session = await stack.enter_async_context(
+            open_session(
+                config, calls=calls, model=model, tree=tree, observer=observer
+            )
+        )
+        await solve_all(problems, session.kit, session.window, keep)
+    return found
 
 
 def solve(
@@ -224,26 +229,17 @@ async def asolve_many(
     config, given = _configured(model, settings)
     asked = _problems(problems, config)
     once = list({problem.id: problem for problem in asked}.values())
+    if out is None:
+        found = await _solve_cached(once, config, given)
+        return [found[problem.id] for problem in asked]
     tree = open_tree(config.tree) if config.tree else None
-    found: dict[str, Solution] = {}
-
-    def keep(solution: Solution) -> None:
-        found[solution.problem] = solution
-
-    if out is not None:
-        manifest = manifest_of(config, tree)
-        with Run(Path(out), manifest, texts=config.problem_texts) as run:
-            await solve_into(
-                run, once, config, tree, model=given, on_solved=keep
-            )
-            return [
-                with_texts(found[problem.id], run.calls) for problem in asked
-            ]
-    with _open_calls(config, given, problems_hash(once)[:16]) as calls:
-        async with open_session(
-            config, calls=calls, model=given, tree=tree
-        ) as session:
-            await solve_all(once, session.kit, session.window, keep)
+    manifest = manifest_of(config, tree)
+    with Run(Path(out), manifest, texts=config.problem_texts) as run:
+        solved: list[Solution] = []
+        await solve_into(
+            run, once, config, tree, model=given, on_solved=solved.append
+        )
+        found = {each.problem: with_texts(each, run.calls) for each in solved}
     return [found[problem.id] for problem in asked]
 
 
@@ -442,23 +438,22 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    cancels: list[Callable[[], object]] = []
+    started: list[Callable[[], object]] = []
 
     async def cancellable() -> T:
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         if task:
-            cancels.append(partial(loop.call_soon_threadsafe, task.cancel))
+            started.append(partial(loop.call_soon_threadsafe, task.cancel))
         return await work
 
     with ThreadPoolExecutor(1) as pool:
         # An interrupt while a thread starts would leave its work running.
         pool.submit(bool).result()
         try:
-            done = pool.submit(copy_context().run, asyncio.run, cancellable())
-            return done.result()
+            return pool.submit(asyncio.run, cancellable()).result()
         except KeyboardInterrupt:  # it reaches the notebook's thread alone
-            for cancel in cancels:
+            for cancel in started:
                 cancel()
             raise
 
@@ -481,14 +476,9 @@ class Tree:
         return cls(path)
 
     @property
-    def now(self) -> EpistemicTree:
-        """The tree as it is on disk now, as an immutable value."""
-        return open_tree(self.path)
-
-    @property
     def cards(self) -> Mapping[str, Card]:
-        """All cards by id."""
-        return self.now.cards
+        """All cards by id, as they are on disk now."""
+        return open_tree(self.path).cards
 
     def add(self, card: str | Path | Card, note: str = "new card") -> Card:
         """Add a card: a `Card`, its text, or a file of its text.
@@ -504,12 +494,8 @@ class Tree:
         TreeStore.open(self.path).apply(Add(card), author=author(), note=note)
         return card
 
-    def project(self, tier: str, *domains: str) -> tuple[Card, ...]:
-        """Return the cards that a tier may read in these domains."""
-        return self.now.project(TierName(tier), domains)
-
     def __len__(self) -> int:
-        return len(self.now)
+        return len(self.cards)
 
     def __fspath__(self) -> str:
         return str(self.path)

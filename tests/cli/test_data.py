@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.problems import load_problems, published_sets
+from kace.problems import published_sets
 from tests.command import run_kace
 from tests.file_server import FileServer, address, serving
 
@@ -17,6 +17,15 @@ from tests.file_server import FileServer, address, serving
 def kace(tmp_path: Path):
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         return run_kace(tmp_path, "data", *arguments, **{"HF_ENDPOINT": "http://127.0.0.1:9", **env})
+
+    return run
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path):
+    def run(name: str, **env: str) -> subprocess.CompletedProcess[str]:
+        told = {"HF_ENDPOINT": "http://127.0.0.1:9", **env}
+        return run_kace(tmp_path, "eval", "--data", name, "--model", "scripted/steady", "--dry-run", **told)
 
     return run
 
@@ -31,36 +40,24 @@ def test_the_list_names_every_set_its_splits_and_that_nothing_is_here_yet(kace):
     ]
     assert rows[3]["splits"] == {"train": 45, "validation": 45, "test": 30}
     shown = kace("list").stdout
-    assert "45 / 45 / 30" in shown and "MathArena/aime_2025" in shown
+    assert "45 / 45 / 30" in shown and "RUC-AIBOX/OlymMATH" in shown
 
 
-def test_the_bundled_set_is_written_split_by_split(kace, tmp_path: Path):
-    done = kace("fetch", "starter", "--out", "sets")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 3
-    assert len(load_problems(tmp_path / "sets" / "starter_test.jsonl")) == 200
-
-
-def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(kace):
-    done = kace("fetch", "olymmath")
+def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(evaluate):
+    done = evaluate("olymmath")
     assert done.returncode == 1 and done.stdout == ""
     said, error = done.stderr.splitlines()
     assert said == "fetching RUC-AIBOX/OlymMATH data/OlymMATH-EN-EASY.jsonl"
-    assert (
-        "RUC-AIBOX/OlymMATH/data/OlymMATH-EN-EASY.jsonl from http://127.0.0.1:9" in error
-        and "--set data_dir=DIR" in error
-    )
+    assert "OlymMATH-EN-EASY.jsonl from http://127.0.0.1:9" in error and "--set data_dir=DIR" in error
 
 
-def test_other_bytes_than_the_published_ones_are_refused(kace):
+def test_other_bytes_than_the_published_ones_are_refused(evaluate):
     known = published_sets()["olymmath"]
     with serving(FileServer({address(file): b"{}\n" for file in known.files})) as hub:
-        done = kace("fetch", "olymmath", HF_ENDPOINT=hub.url)
+        done = evaluate("olymmath", HF_ENDPOINT=hub.url)
     assert done.returncode == 1 and "refused: not the published file" in done.stderr
 
 
-def test_a_file_is_not_fetched_and_a_misspelt_set_is_answered_with_the_nearest(kace):
-    done = kace("fetch", "mine.jsonl")
-    assert done.returncode == 2 and "mine.jsonl is a file" in done.stderr
-    done = kace("fetch", "aime52")
+def test_a_misspelt_set_is_answered_with_the_nearest(evaluate):
+    done = evaluate("aime52")
     assert done.returncode == 2 and "did you mean 'aime25'" in done.stderr

@@ -30,7 +30,7 @@ READING = (
     ("learn", "report", "made/tree"), ("learn", "report", "made/tree", "--json"),
     (*TRAIN, "--out", "never", "--dry-run"),
     ("eval", "--system", "list"),
-    ("data", "list"), ("data", "fetch", "starter"),
+    ("data", "list"),
     ("models", "list"), ("doctor", *DICE),
 )  # fmt: skip
 JSON = {

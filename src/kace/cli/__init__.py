@@ -30,7 +30,7 @@ VERBS = {
     },
     "Look": {
         "view": "Show trees, runs and learners in the browser.",
-        "data": "List, fetch and split problem sets.",
+        "data": "List and split problem sets.",
         "models": "List and fetch embedded models.",
         "mcp": "Offer kace to agents: tools over stdio (MCP), or a skill.",
         "doctor": "Check the model, its endpoint and key, and write access.",
@@ -77,7 +77,7 @@ EXAMPLES = {
     "mcp": ("kace mcp --tree TREE runs",),
     "doctor": ("kace doctor --model openai/gpt-4.1-mini",),
 }
-MODULES = {"mcp": "serve", "view": "serve"}
+MODULES = {"lift": "eval", "mcp": "serve", "view": "serve"}
 """Where verbs are that share a module."""
 
 

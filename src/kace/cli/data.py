@@ -9,16 +9,12 @@ import click
 from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.terminal import note
 from kace.config import Config
-from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.problems import (
     ALL,
     BUNDLED,
-    NAMES,
-    SPLITS,
     Dataset,
     HubFile,
-    canonical,
     is_cached,
     labelled,
     load_bundled,
@@ -31,67 +27,35 @@ from kace.problems import (
 
 @click.group("data", cls=Commands, no_args_is_help=True)
 def command() -> None:
-    """List, fetch and split problem sets."""
+    """List and split problem sets."""
 
 
 @command.command("list")
 @takes("json")
 def list_sets(options: Options) -> None:
-    """List the data sets, their splits and whether they are here."""
-    cache = options.config().cache_dir / "data"
-    known = published_sets()
-    for name in NAMES:
-        here = True
-        about = "bundled"
-        if name in known:
-            files = known[name].files
-            here = all(is_cached(file, cache) for file in files)
-            repositories = ", ".join(dict.fromkeys(file.repo for file in files))
-            about = (
-                f"{known[name].about}  [{repositories}; {known[name].licence}]"
-            )
-            sizes = {s: part.size for s, part in known[name].splits.items()}
-        else:
-            sizes = {s: len(load_bundled(name, s)) for s in BUNDLED[name]}
-        row = {"name": name, "splits": sizes, "here": here, "about": about}
-        counts = " / ".join(f"{size:,}" for size in sizes.values())
-        state = "here" if here else "not here"
-        options.show(row, [f"{name:12} {counts:25} {state:9} {about}"])
-    if not options.as_json:
-        print("any other: a file of problems, as JSONL, JSON or CSV")
+    """List the data sets, their splits and whether they are here.
 
-
-@command.command()
-@click.argument("names", nargs=-1, required=True)
-@takes()
-@click.option(
-    "--out",
-    "-o",
-    type=PATH,
-    help="Also write each split into this folder, as NAME_SPLIT.jsonl.",
-)
-def fetch(options: Options, names: tuple[str, ...], out: Path | None) -> None:
-    """Fetch published data sets and check the size and hash of every split.
-
-    NAMES are those of `kace data list`.
+    A published set is fetched when it is first used, and checked by size and hash.
     """
-    for name in names:
-        if canonical(name) is None:
-            raise UsageError(
-                f"{name} is a file", fix=f"name data sets: {', '.join(NAMES)}"
-            )
-    config = options.config()
-    for name in names:
-        for split in BUNDLED.get(canonical(name) or "", SPLITS):
-            found = load_data(name, split, config, checked=False)
-            size = f"{len(found.problems):5,}"
-            print(
-                f"{found.name:12} {found.split:10} {size}  {found.hash}  {found.source}"
-            )
-            if out is not None:
-                rows = "\n".join(problem_rows(found.problems))
-                path = out / f"{found.name}_{found.split}.jsonl"
-                write_atomic(path, rows + "\n")
+    cache = options.config().cache_dir / "data"
+    for name in BUNDLED:
+        sizes = {s: len(load_bundled(name, s)) for s in BUNDLED[name]}
+        _show_set(options, name, sizes, True, "bundled")
+    for name, known in published_sets().items():
+        sizes = {split: part.size for split, part in known.splits.items()}
+        here = all(is_cached(file, cache) for file in known.files)
+        about = f"{known.about}  [{known.files[0].repo}; {known.licence}]"
+        _show_set(options, name, sizes, here, about)
+    note("any other: a file of problems, as JSONL, JSON or CSV")
+
+
+def _show_set(
+    options: Options, name: str, sizes: dict[str, int], here: bool, about: str
+) -> None:
+    row = {"name": name, "splits": sizes, "here": here, "about": about}
+    counts = " / ".join(f"{size:,}" for size in sizes.values())
+    state = "here" if here else "not here"
+    options.show(row, [f"{name:12} {counts:25} {state:9} {about}"])
 
 
 @command.command()
@@ -128,14 +92,9 @@ def split(
 
 
 def load_data(
-    name: str,
-    split: str,
-    config: Config,
-    *,
-    limit: int | None = None,
-    checked: bool = True,
+    name: str, split: str, config: Config, *, limit: int | None = None
 ) -> Dataset:
-    """Load a split as configured, with notes on stderr; checked problems must have answers."""
+    """Load a split of problems with answers, with notes on stderr."""
 
     def on_fetch(file: HubFile) -> None:
         note(f"fetching {file.repo} {file.path}")
@@ -143,4 +102,4 @@ def load_data(
     data = load_dataset(name, split, config, on_fetch, limit)
     if data.note:
         note(f"{data.name} {data.split}: {data.note}")
-    return labelled(data, limit) if checked else data
+    return labelled(data, limit)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import click
 
-from kace.answers.equal import Judge, Verdict
-from kace.answers.extract import Answer
 from kace.cli.options import Options, takes
 from kace.cli.terminal import plain
 from kace.config import Config, base_urls
 from kace.errors import KaceError, one_line, public_url
 from kace.learning.teacher import open_teacher
 from kace.models import open_model
-from kace.models.base import ChatModel
 from kace.models.http import OpenAIModel
 
 PROBE_SECONDS = 5.0
@@ -44,7 +38,7 @@ class Check:
 def command(options: Options) -> None:
     """Check the model, its endpoint and key, and write access.
 
-    Also checks that answers can be compared. Exits with 1 if a check fails.
+    Exits with 1 if a check fails.
     """
     healthy = True
     for check in examine(options.config()):
@@ -60,41 +54,26 @@ def command(options: Options) -> None:
 
 def examine(config: Config) -> Iterator[Check]:
     """Yield every check, in the order in which a solve would meet the trouble."""
-    probes: list[tuple[str, Callable[[], str]]] = [
-        ("settings", partial(_settings, config))
-    ]
-    models = [("model", config, partial(open_model, config))]
+    yield _check("settings", _settings, config)
+    yield _check("model", lambda: open_model(config).identity)
+    if config.model.startswith("openai/"):
+        urls = base_urls(config.base_url) or (OpenAIModel.URL,)
+        for place, url in enumerate(urls, 1):
+            yield _check(f"model endpoint {place}", _endpoint, config, url)
     if config.teacher:
-        opened = partial(open_teacher, config)
-        models.append(("teacher", config.for_teacher(), opened))
-    for title, each, opened in models:
-        probes.append((title, partial(_opened, each, opened)))
-        if each.model.startswith("openai/"):
-            urls = base_urls(each.base_url) or (OpenAIModel.URL,)
-            for place, url in enumerate(urls, 1):
-                asked = partial(_endpoint, each, public_url(url))
-                probes.append((f"{title} endpoint {place}", asked))
-    probes.append(("equivalence", lambda: asyncio.run(_equivalence())))
+        yield _check("teacher", lambda: open_teacher(config).identity)
     fix = "set KACE_CACHE_DIR to a directory you can write"
-    probes.append(("cache", partial(_writable, config.cache_dir, fix)))
+    yield _check("cache", _writable, config.cache_dir, fix)
     fix = "change to a directory you can write, or give --out"
-    probes.append(("runs", partial(_writable, Path("runs"), fix)))
-    for name, probe in probes:
-        try:
-            yield Check(name, True, probe())
-        except KaceError as error:
-            yield Check(name, False, error.message, error.fix)
+    yield _check("runs", _writable, Path("runs"), fix)
 
 
-def _opened(config: Config, opened: Callable[[], ChatModel]) -> str:
-    """Open a model, which needs its weights or its key; nothing is sent."""
-    provider, _, name = config.model.partition("/")
-    if provider == "exchange":
-        return _writable(
-            Path(name).expanduser(),
-            "name a folder you can write, as exchange/FOLDER",
-        )
-    return opened().identity
+def _check(name: str, probe: Callable[..., str], *arguments: object) -> Check:
+    """Return what a probe found. Opening a model sends nothing."""
+    try:
+        return Check(name, True, probe(*arguments))
+    except KaceError as error:
+        return Check(name, False, error.message, error.fix)
 
 
 def _settings(config: Config) -> str:
@@ -105,45 +84,29 @@ def _settings(config: Config) -> str:
     return ", ".join(parts)
 
 
-def _endpoint(config: Config, base: str) -> str:
+def _endpoint(config: Config, url: str) -> str:
     """Check that an endpoint lists the model, or lists none."""
+    base = public_url(url)
     name = config.model.partition("/")[2]
-    listed = _listed_models(config, base)
+    request = urllib.request.Request(f"{base}/models")
+    if config.api_key:
+        key = config.api_key.get_secret_value()
+        request.add_header("Authorization", f"Bearer {key}")
+    try:
+        with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as reply:
+            rows = json.load(reply).get("data", [])
+            listed = [str(row.get("id")) for row in rows]
+    except (OSError, ValueError, AttributeError) as error:
+        fix = "is the server up, and does --base-url end in /v1?"
+        if getattr(error, "code", None) in (401, 403):
+            fix = "check the key"
+        raise KaceError(one_line(f"{base}: {error}"), fix=fix) from None
     if listed and name not in listed:
         raise KaceError(
             one_line(f"{base} has no model '{name}'"),
             fix=f"choose one of {', '.join(listed[:5])}",
         )
     return one_line(f"{base} answers and has '{name}'")
-
-
-def _listed_models(config: Config, base: str) -> list[str]:
-    headers = {}
-    if config.api_key:
-        headers["Authorization"] = f"Bearer {config.api_key.get_secret_value()}"
-    request = urllib.request.Request(f"{base}/models", headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as reply:
-            rows = json.load(reply).get("data", [])
-            return [str(row.get("id")) for row in rows]
-    except (OSError, ValueError, AttributeError) as error:
-        fix = "is the server up, and does --base-url end in /v1?"
-        if getattr(error, "code", None) in (401, 403):
-            fix = "check the key"
-        raise KaceError(one_line(f"{base}: {error}"), fix=fix) from None
-
-
-async def _equivalence() -> str:
-    left = Answer.of(r"\cos^2 t")
-    right = Answer.of(r"1-\sin^2 t")
-    async with Judge(workers=1, seconds=60) as judge:
-        verdict = await judge(left, right)
-    if verdict is not Verdict.SAME:
-        raise KaceError(
-            f"an identity came out as {verdict.value}",
-            fix="reinstall: pip install 'kace' in a clean environment",
-        )
-    return "answers can be compared"
 
 
 def _writable(path: Path, fix: str) -> str:

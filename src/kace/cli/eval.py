@@ -1,32 +1,58 @@
-"""`kace eval`: one system on one data set."""
+"""`kace eval`: one system on one data set; and `kace lift`: whether a text helps."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from kace.baselines.evaluate import Trial, run_trial
-from kace.baselines.systems import SYSTEMS, require, spec_of
+from kace.baselines.lift import lift_of, read_skill, run_lift
+from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cli.data import load_data
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines, metrics_lines
-from kace.cli.terminal import RunProgress, note, print_lines, run_async
+from kace.cli.terminal import (
+    RunProgress,
+    note,
+    plain,
+    print_lines,
+    run_async,
+)
 from kace.config import benchmark_preset
 from kace.errors import UsageError, counted
+from kace.learning.measure import text_digest
 from kace.learning.report import (
     CHARS_PER_TOKEN,
     LADDER_ATTEMPTS,
     forecast_attempts,
 )
+from kace.runs.manifest import default_folder
+from kace.runs.metrics import clusters_of
+from kace.runs.run import Run
 from kace.runs.shards import Shard
 from kace.runs.table import Table
+
+DATA = click.option(
+    "--data",
+    "-d",
+    default="starter",
+    help="A set of `kace data list`, or a file of problems.",
+)
+DRY_RUN = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what it would take, and spend nothing.",
+)
+OUT = click.option(
+    "--out", type=PATH, help="The run directory; the same command resumes it."
+)
 
 
 @click.command("eval")
@@ -36,12 +62,7 @@ from kace.runs.table import Table
     default="tiered",
     help="What is evaluated; `--system list` shows all systems.",
 )
-@click.option(
-    "--data",
-    "-d",
-    default="starter",
-    help="A set of `kace data list`, or a file of problems.",
-)
+@DATA
 @click.option(
     "--split",
     default="test",
@@ -75,14 +96,8 @@ from kace.runs.table import Table
     multiple=True,
     help="A run whose calls are not paid again for the same requests.",
 )
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print what it would take, and spend nothing.",
-)
-@click.option(
-    "--out", type=PATH, help="The run directory; the same command resumes it."
-)
+@DRY_RUN
+@OUT
 def command(
     options: Options,
     system: str,
@@ -123,10 +138,8 @@ def command(
     check_trial(trial, reuse)
     if config.tree and frozen_hash_of(config.tree) is None:
         note(f"kace: warning: {config.tree} is not frozen (kace tree freeze)")
-    for line in plan_lines(trial, folder):
-        note(f"kace: {line}")
+    note_plan(trial, folder, dry_run)
     if dry_run:
-        note("kace: nothing was spent")
         return
     finish_trial(trial, folder, reuse)
     metrics = Table.open(folder).metrics(config.prices.get(config.model))
@@ -137,13 +150,13 @@ def command(
     note(f"next:        kace report {folder} OTHER_RUN; kace view {folder}")
 
 
-def plan_lines(trial: Trial, folder: Path) -> Iterator[str]:
-    """Yield what a trial is, and what is left of it is expected to take."""
+def note_plan(trial: Trial, folder: Path, dry_run: bool) -> None:
+    """Print what a trial is, and what is left of it is expected to take."""
     config = trial.config
     caps = {draw.max_tokens for draw in config.tier_sampling().values()}
     size = f"{counted(len(trial.problems), 'problem')} x {counted(trial.seeds, 'seed')}"
-    yield (
-        f"{trial.system}: {size}, {config.model}, preset {config.preset} "
+    note(
+        f"kace: {trial.system}: {size}, {config.model}, preset {config.preset} "
         f"(at most {max(caps):,} tokens an attempt)"
     )
     solves = len(trial.problems) * trial.seeds
@@ -153,7 +166,10 @@ def plan_lines(trial: Trial, folder: Path) -> Iterator[str]:
     chars = sum(len(problem.text) for problem in trial.problems)
     mean = chars / CHARS_PER_TOKEN / max(1, len(trial.problems))
     found = forecast_attempts(mean * solves, solves, attempts, config)
-    yield from forecast_lines([found])
+    for line in forecast_lines([found]):
+        note(f"kace: {line}")
+    if dry_run:
+        note("kace: nothing was spent")
 
 
 def check_trial(trial: Trial, reuse: Sequence[Path]) -> None:
@@ -181,3 +197,87 @@ def finish_trial(
                 trial, run, recalled=progress.recalled, observer=progress
             )
             run_async(work, resumable=True)
+
+
+@click.command("lift")
+@click.option(
+    "--skill",
+    type=PATH,
+    required=True,
+    help="A folder with a SKILL.md, a text file, or the text of a card.",
+)
+@DATA
+@click.option(
+    "--pairs",
+    default=4,
+    type=click.IntRange(2, MOST // 2),
+    help="Pairs of attempts at each problem: one with the skill, one without.",
+)
+@click.option(
+    "--cluster",
+    help="What counts as one observation: family, problem, or a field of the file.",
+)
+@takes("json", *SOLVER, "limit", *CAPS)
+@DRY_RUN
+@OUT
+def lift(
+    options: Options,
+    skill: Path,
+    data: str,
+    pairs: int,
+    cluster: str | None,
+    dry_run: bool,
+    out: Path | None,
+) -> None:
+    """Measure whether a SKILL.md, a prompt file or a card helps.
+
+    Of two attempts at a problem, a draw chooses the one that reads the skill. The
+    difference comes with an interval, an exact test, and an A/A arm, whose draw changes
+    nothing. Front matter is left out; a card is shown as cards are.
+    """
+    config = options.config(preset=benchmark_preset(data, options.get("model")))
+    context = read_skill(skill)
+    problems = load_data(data, "test", config, limit=options.limit)
+    trial = Trial(f"best-of-{2 * pairs}", problems, config, 1)
+    digest = context.learned_hash
+    if context.cards:
+        digest = text_digest(context.cards[0])
+    system = {"name": "lift", "skill": digest, "attempts": 2 * pairs}
+    manifest = {**trial.manifest(), "system": system}
+    source = f"{system}{problems.hash}".encode()
+    folder = out or default_folder(f"lift-{problems.name}", manifest, source)
+    kind = "a card" if context.cards else "notes"
+    note(f"kace: half of the attempts read {plain(str(skill))} as {kind}")
+    note_plan(trial, folder, dry_run)
+    if dry_run:
+        return
+    prepare(config)
+    with Run(folder, manifest, texts=config.problem_texts) as run:
+        with RunProgress(len(trial.problems)) as progress:
+            work = run_lift(
+                run,
+                trial.problems,
+                config,
+                context,
+                pairs,
+                observer=progress,
+                on_known=progress.recalled,
+            )
+            run_async(work, resumable=True)
+    table = Table.open(folder)
+    clusters = clusters_of([table], cluster)
+    found, sham = lift_of(context, table.solutions(texts=False), clusters)
+    record = {
+        "verdict": found.verdict,
+        "lift": asdict(found),
+        "sham": asdict(sham),
+    }
+    lines = (
+        f"right        {found.right:,} of {found.made:,} attempts with it, "
+        f"{found.right_without:,} of {found.made_without:,} without",
+        f"lift         {found.words}",
+        f"A/A          {sham.words}, by a draw that changes nothing",
+        found.verdict,
+    )
+    options.show(record, lines)
+    note(f"run          {folder}")

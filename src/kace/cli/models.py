@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kace.cli.options import Commands, Options, takes
+from kace.cli.terminal import note
 from kace.config import Config
 from kace.errors import UsageError
 from kace.models import weights_folder
@@ -18,8 +19,6 @@ from kace.models.local import (
     is_present,
 )
 from kace.models.local import pull as fetch
-
-DEFAULT = "qwen2.5-coder-0.5b"
 
 
 @click.group("models", cls=Commands, no_args_is_help=True)
@@ -34,24 +33,21 @@ def list_models(options: Options) -> None:
     cache = weights_folder(options.config())
     for weights in CATALOG:
         here = is_present(weights, cache)
-        name = f"local/{weights.name}"
         row = {
-            "name": name,
+            "name": f"local/{weights.name}",
             "bytes": weights.bytes,
             "sha256": weights.sha256,
             "here": here,
         }
         size = f"{weights.bytes / 1e6:7,.0f} MB"
         state = "here" if here else "not here"
-        options.show(row, [f"{name:28} {size}  {state:9} {weights.about}"])
-    if not options.as_json:
-        print(
-            "any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN"
-        )
+        line = f"{row['name']:28} {size}  {state:9} {weights.about}"
+        options.show(row, [line])
+    note("any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN")
 
 
 @command.command()
-@click.argument("name", default=DEFAULT)
+@click.argument("name", default=CATALOG[0].name)
 @takes()
 def pull(options: Options, name: str) -> None:
     """Fetch a model from the hub or its mirror.

@@ -19,15 +19,12 @@ from kace.errors import counted, points
 from kace.files import write_atomic
 from kace.report.eee import write_records
 from kace.report.evaluation import (
-    PRINT,
     Evaluation,
     evaluation_json,
     evaluation_of,
     lead,
     page,
-    plots_of,
 )
-from kace.report.render import svg
 from kace.runs.compare import Change, Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.scores import ScoreReader
@@ -52,7 +49,6 @@ LISTED = 12  # problems named in a line; the rest are counted
     type=PATH,
     help="Write a page, index.html, into this folder.",
 )
-@click.option("--plots", type=PATH, help="Also write every plot here, as SVG.")
 @click.option(
     "--base",
     help="The name of the run that the others are compared with; by default the first.",
@@ -84,7 +80,6 @@ def command(
     options: Options,
     runs: Sequence[Path],
     out: Path | None,
-    plots: Path | None,
     base: str | None,
     cluster: str | None,
     merge: Path | None,
@@ -108,8 +103,6 @@ def command(
         prices=config.prices,
         cluster=cluster,
     )
-    if plots:
-        _write_plots(found, plots)
     if options.as_json or out is None:
         options.show(evaluation_record(found), comparison_lines(found))
     if to:
@@ -213,11 +206,3 @@ def _names(changes: Sequence[Change]) -> str:
 def _ascii(text: str, limit: int | None = None) -> str:
     """Return text for any terminal: a minus sign that it cannot show would turn a loss into a gain."""
     return plain(text, limit).replace("\N{MINUS SIGN}", "-")
-
-
-def _write_plots(found: Evaluation, folder: Path) -> None:
-    """Write every plot as a file."""
-    plots = plots_of(found)
-    for plot in plots.values():
-        write_atomic(folder / f"{plot.name}.svg", svg(plot.draw(PRINT)))
-    note(f"plots        {folder}: {len(plots)} as SVG")
