@@ -30,7 +30,7 @@ from kace.cards.card import Card
 from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
-from kace.config import Config, load_config, profile_of, tree_path
+from kace.config import Config, EsPolicy, load_config, profile_of, tree_path
 from kace.errors import UsageError, counted
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import Placement, Prompts
@@ -108,7 +108,8 @@ class RunSettings(TypedDict, total=False):
     max_cards: int | None
     max_card_tokens: int
     placement: Placement
-    es_policy: Literal["locked", "skip"]
+    es_policy: EsPolicy
+    try_threshold: float
     refine_domain: bool
     prompts: Prompts
 

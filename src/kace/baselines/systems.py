@@ -33,7 +33,7 @@ from kace.ladder.ladder import (
     locked,
     solve,
 )
-from kace.ladder.policies import SkipEs
+from kace.ladder.policies import CardsBeforeEs
 from kace.ladder.prompt import Context, neutral, subject_of
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.retrieve import (
@@ -44,7 +44,7 @@ from kace.ladder.retrieve import (
     fixed_router,
     registry_router,
 )
-from kace.ladder.tiers import FROM_MS, Gate, Tier, TierName
+from kace.ladder.tiers import LADDERS, Gate, Tier, TierName
 from kace.learning.study import refuse_overlap
 from kace.models.base import ChatModel
 from kace.problems import DATA, Problem, load_problems
@@ -196,11 +196,11 @@ def open_system(name: str, inputs: Inputs) -> System:
     spec = require(name, inputs.tree, inputs.artefact)
     if not spec.source:
         return System(name, attempts=spec.attempts)
-    # What reads the same for every problem skips ES for all or for none.
-    skips = inputs.config.retrieval.es_policy == "skip"
-    tiers = always(*FROM_MS) if skips else locked
+    # What reads the same for every problem begins at one tier for all.
+    policy = inputs.config.retrieval.es_policy
+    tiers = always(*LADDERS[policy])
     if not spec.reads_tree and spec.source != "demonstrations":
-        source = _open_text(spec, inputs, skips)
+        source = _open_text(spec, inputs, policy != "locked")
         return System(name, source, spec.attempts, tiers)
     train: Sequence[Problem] = ()
     if spec.artefact and inputs.artefact:
@@ -215,9 +215,9 @@ def open_system(name: str, inputs: Inputs) -> System:
     if selector:
         retriever.selector = selector
     if isinstance(selector, FamilyCards):
-        tiers = SkipEs(retriever, selector.covers)
+        tiers = CardsBeforeEs(retriever, selector.covers)
     elif spec.reads_tree or spec.selector == "near_enough":
-        tiers = SkipEs(retriever)
+        tiers = CardsBeforeEs(retriever)
     check = partial(check_problems, spec, tree, train)
     return System(name, retriever, tiers=tiers, check=check)
 

@@ -36,7 +36,7 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Attempt
 from kace.ladder.tiers import (
-    FROM_MS,
+    LADDERS,
     LOCKED,
     ExitPath,
     Tier,
@@ -68,11 +68,11 @@ log = logging.getLogger(__name__)
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 
-# Skipping ES
+# Where to begin
 
 
-class SkipEs:
-    """Begins at MS if a card covers the problem, where `es_policy` is `skip`.
+class CardsBeforeEs:
+    """Begins at MS if a card covers the problem, where `es_policy` is `skip` or `try`.
 
     A wrong answer that both ES attempts agree on never reads a card. A card that is relevant to the problem can repair
     it.
@@ -84,19 +84,25 @@ class SkipEs:
         covers: Callable[[Problem], Awaitable[bool]] | None = None,
     ) -> None:
         config = retriever.config
-        self.skips = config.es_policy == "skip"
+        policy = config.es_policy
+        self.tiers = LADDERS[policy]
         self.covers = covers or retriever.covers
-        if self.skips and not covers and not config.relevance_threshold:
+        if (
+            policy != "locked"
+            and not covers
+            and not retriever.relevance.threshold
+        ):
+            name = "try" if policy == "try" else "relevance"
             raise UsageError(
-                "es_policy 'skip' needs a relevance threshold, and it is 0",
-                fix="set relevance_threshold above 0",
+                f"es_policy '{policy}' needs a {name} threshold, and it is 0",
+                fix=f"set {name}_threshold above 0",
             )
 
     async def __call__(self, problem: Problem) -> Sequence[Tier]:
         """Return the tiers of a problem."""
-        if self.skips and await self.covers(problem):
-            return FROM_MS
-        return LOCKED
+        if self.tiers is LOCKED or not await self.covers(problem):
+            return LOCKED
+        return self.tiers
 
 
 # Hiding cards

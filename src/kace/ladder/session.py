@@ -13,7 +13,7 @@ from kace.config import Config
 from kace.errors import UsageError
 from kace.ladder.ladder import SILENT, Amend, Kit, Observer
 from kace.ladder.policies import (
-    SkipEs,
+    CardsBeforeEs,
     Synthesis,
     WithLogprobs,
     vote_by_confidence,
@@ -66,7 +66,7 @@ class Session:
             seed=config.seed,
             subject=subject_of(config),
         )
-        return replace(self.kit, source=source, tiers=SkipEs(source))
+        return replace(self.kit, source=source, tiers=CardsBeforeEs(source))
 
     def billed(
         self,
@@ -83,7 +83,7 @@ class Session:
             kit.source, Retriever
         ):  # requests share what it has indexed
             source = kit.source.routed_by(also("classifier", self.model), seed)
-            kit = replace(kit, source=source, tiers=SkipEs(source))
+            kit = replace(kit, source=source, tiers=CardsBeforeEs(source))
         if self.teacher is not None:
             teacher = also("synthesis", self.teacher)
             own = Synthesis(teacher, self.config.teacher_max_tokens)

@@ -21,7 +21,7 @@ from kace.config import Price, load_config
 from kace.errors import KaceError, UsageError, counted, redact
 from kace.files import inside, read_plain, write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
-from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath
+from kace.ladder.tiers import FALLBACK_GATE, ExitPath, ladder_of
 from kace.models.base import Messages
 from kace.report import inbox, trees
 from kace.report.charts import EXIT_NAMES
@@ -405,10 +405,10 @@ def mark_of(correct: bool | None, outcome: Outcome = Outcome.ANSWERED) -> str:
 def climb_of(record: Solution) -> list[Rung]:
     """Return the tiers that a recorded solve reached."""
     recalls = {recall.tier: recall for recall in record.recalls}
-    tiers = {tier.name: tier for tier in LOCKED}
+    sizes = Counter(attempt.tier for attempt in record.attempts)
+    tiers = {tier.name: tier for tier in ladder_of(sizes)}
     rungs = []
     start = 0
-    sizes = Counter(attempt.tier for attempt in record.attempts)
     for name, count in sizes.items():
         tier = tiers.get(name)
         rung = Rung(
