@@ -9,7 +9,7 @@ from kace.cards.card import Card
 from kace.ladder.prompt import TAGS
 from kace.ladder.tiers import TierName
 from kace.learning.propose import EXAMPLE_ID
-from kace.learning.revise import Demonstrations, demonstrate, read_examples
+from kace.learning.revise import Written, demonstrations, read_written, write
 from kace.learning.screen import LeakScreen, check_card
 from kace.learning.teacher import Teacher, TeacherStep, TreeCell, instructions
 from kace.problems import Problem
@@ -20,6 +20,9 @@ FIRST, SECOND = (sound_card(name) for name in list(PAYLOADS)[:2])
 TRAIN = Problem("A floor of 7 by 12 feet is laid with square tiles. How many tiles are there?", "84", "tiles")
 
 
+ONE = demonstrations(1, {}, passes)
+
+
 def block(card: Card, *parts: str) -> str:
     return f"<example>\nid: {card.card_id}\ntext:\n" + "\n\nExample:\n".join(parts) + "\n</example>\n"
 
@@ -28,13 +31,14 @@ def part(a: int = 11, b: int = 13) -> str:
     return f"A wall has {a} rows of {b} bricks. How many?\nWorked:\nRule: multiply.\n\\boxed{{{a * b}}}"
 
 
-def ask(model: Said, count: int = 1) -> Demonstrations:
+def ask(model: Said, count: int = 1) -> Written:
     leaks = LeakScreen((TRAIN,))
     cell = TreeCell(TierName.MS, FIRST.domain_tags[0])
     context = TeacherStep(
         Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: check_card(card, cell, leaks, (cell.domain,))
     )
-    return asyncio.run(demonstrate((FIRST, SECOND), count, {"tiles": TRAIN}, context))
+    writing = demonstrations(count, {"tiles": TRAIN}, context.screen)
+    return asyncio.run(write((FIRST, SECOND), writing, context))
 
 
 def test_every_card_gets_its_examples_and_keeps_its_rule():
@@ -53,28 +57,25 @@ def test_what_is_refused_is_asked_for_once_more_and_then_the_card_stays_without(
     found = ask(model)
     assert model.calls == 2
     assert "has the numbers and the answer of a problem" in model.requests[1].messages[-1].content
-    assert found.cards == (FIRST, SECOND.illustrated(found.cards[1].examples))
+    assert found.cards == (SECOND.illustrated(found.cards[0].examples),)
     assert [(each.card_id, each.by, each.rule) for each in found.refused] == [(FIRST.card_id, "code", "answer_leak")]
 
 
 def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason():
-    known = [FIRST]
-    context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
     cases = {
         block(SECOND, part()): "no card of that id",
         block(FIRST, part(), part()): "2 examples, and 1 are asked for",
         block(FIRST, "Only a problem?"): "a line `Worked:`",
         block(FIRST, "What is 2 + 2?\nWorked:\nIt is 4."): "does not end with its answer",
-        "": "there is no example for this card",
+        "": "there is no block example for this card",
     }
     for reply, reason in cases.items():
-        reading = read_examples(reply, known, 1, context)
+        reading = read_written(reply, [FIRST], ONE)
         assert not reading.found
         assert any(reason in bad.reason for bad in reading.bad), (reply, reading.bad)
 
 
 def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
     assert set(re.findall(r"</?(\w+)>", instructions("illustrate"))) <= set(TAGS)
-    context = TeacherStep(Teacher(Said()), "x", 1, screen=passes)
     named = FIRST.model_copy(update={"card_id": EXAMPLE_ID})
-    assert [bad.card_id for bad in read_examples(instructions("illustrate"), [named], 1, context).bad] == [EXAMPLE_ID]
+    assert [bad.card_id for bad in read_written(instructions("illustrate"), [named], ONE).bad] == [EXAMPLE_ID]

@@ -10,7 +10,7 @@ import pytest
 from kace.cards.card import card_line, read_card
 from kace.cards.store import open_tree
 from kace.ladder.prompt import card_text
-from kace.learning.revise import read_wordings
+from kace.learning.revise import read_written, wordings
 from tests.learning.sound_cards import sound_card
 from tests.learning.test_loop import learned, shown
 from tests.learning.world import World
@@ -25,8 +25,10 @@ def block(text: str, card_id: str = SPEED.card_id) -> str:
 
 
 def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
-    found = read_wordings(block(f"{FOUR}\n\nA kite flies 4 m.\nA fifth of 7."), KNOWN, 4)
-    assert found.found == {SPEED.card_id: tuple(FOUR.split("\n"))}
+    writing = wordings(4, lambda line: "snail" in line)
+    found = read_written(block(f"{FOUR}\n\nA kite flies 4 m.\nA fifth of 7."), KNOWN, writing)
+    told = tuple(line for line in FOUR.split("\n") if "snail" not in line)
+    assert found.found == {SPEED.card_id: SPEED.revised(wordings=told)}, "without what retells a problem held out"
     assert not found.bad
 
 
@@ -37,11 +39,11 @@ def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
         (block(f"{FOUR}\n{'x' * 301}").replace("A kite flies 4 m.\n", ""), "at most 300 characters"),
         (block(FOUR, "EXACT_ANOTHER"), "no card of that id was shown"),
         (block(FOUR.replace("kite", "ki\u202ete")), "U+202E"),
-        ("nothing", "there are no wordings for this card"),
+        ("nothing", "there is no block wordings for this card"),
     ],
 )
 def test_what_cannot_be_wordings_is_refused_with_its_reason(reply: str, reason: str):
-    found = read_wordings(reply, KNOWN, 4)
+    found = read_written(reply, KNOWN, wordings(4, lambda line: False))
     assert not found.found
     assert any(reason in bad.reason for bad in found.bad), found.bad
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -27,14 +28,16 @@ from kace.learning.calibrate import calibrate, keep_calibration
 from kace.learning.measure import Impact, compare, credit, measure, retire
 from kace.learning.propose import Proposals, find_knowledge, imagine, split
 from kace.learning.revise import (
-    Demonstrations,
+    WORDINGS_AT_ONCE,
     DomainCards,
     LastTry,
     Revisions,
-    demonstrate,
-    find_wordings,
+    Written,
+    demonstrations,
     revise,
     revision_changes,
+    wordings,
+    write,
 )
 from kace.learning.study import (
     ADD,
@@ -236,8 +239,7 @@ async def admitted_cards(
     if study.settings.examples and cards:
         # Before the ruling: the solver reads the demonstrations, so they must be right.
         illustrate = step._replace(what="illustrate")
-        made = await demonstrations(cards, illustrate, study)
-        cards = tuple(card for card in made.cards if card.examples)
+        cards = await demonstrate(cards, illustrate, study)
     if not cards:
         return ()
     judge = partial(admit, cards, domain, study.tree.domains)
@@ -377,40 +379,48 @@ async def demonstrated(
         else:
             made.append(each)
     if rewritten:
-        found = await demonstrations(tuple(rewritten), step, study)
-        for before, after in zip(rewritten, found.cards, strict=True):
-            if after.examples != before.examples:
-                made.append(Edit(after))
+        for card in await demonstrate(tuple(rewritten), step, study):
+            made.append(Edit(card))
     return tuple(made)
 
 
-async def demonstrations(
+async def demonstrate(
     cards: tuple[Card, ...], step: StepName, study: Study
-) -> Demonstrations:
-    """Return cards with the demonstrations that the teacher writes for them."""
+) -> tuple[Card, ...]:
+    """Return those cards that the teacher wrote demonstrations for, with these."""
     count = study.settings.examples
-    ask = partial(demonstrate, cards, count, study.by_name)
-    return await study.teacher_step(step, Demonstrations, ask)
+    writing = demonstrations(count, study.by_name, study.screen)
+    ask = partial(write, cards, writing)
+    found = await study.teacher_step(step, Written, ask)
+    return found.cards
 
 
 async def word(epoch: int, place: str, study: Study) -> None:
     """Give every new card texts to find it by: wordings, and its own problems."""
-    step = StepName("add", "wordings", epoch, place)
-    found = await find_wordings(
-        study.tree, study.settings.wordings, step, study, study.leaks.retells
-    )
+    new = defaultdict[str, list[Card]](list)
+    for card in study.tree.shown:
+        if not card.wordings:
+            new[card.domain_tags[0]].append(card)
+    count = study.settings.wordings
+    writing = wordings(count, study.leaks.retells)
+    works = []
+    for domain, cards in sorted(new.items()):
+        for number, some in enumerate(split(cards, WORDINGS_AT_ONCE // count)):
+            where = f"{place} {domain}"
+            step = StepName("add", "wordings", epoch, where, number)
+            ask = partial(write, some, writing)
+            works.append(study.teacher_step(step, Written, ask))
     edits = []
-    for name, lines in found.items():
-        card = study.tree.card(name)
-        texts: dict[str, None] = {}
-        for source in card.provenance.supporting_problems[:MOST_OWN_TEXTS]:
-            if source in study.by_name:
-                texts[one_line(study.by_name[source].text, MAX_LINE)] = None
-        texts.update(dict.fromkeys(lines))
-        if texts:
-            edits.append(
-                Edit(card.revised(wordings=tuple(texts)[:MAX_WORDINGS]))
-            )
+    for found in await gather_all(works):
+        for card in found.cards:
+            texts: dict[str, None] = {}
+            for source in card.provenance.supporting_problems[:MOST_OWN_TEXTS]:
+                if source in study.by_name:
+                    text = study.by_name[source].text
+                    texts[one_line(text, MAX_LINE)] = None
+            texts.update(dict.fromkeys(card.wordings))
+            every = tuple(texts)[:MAX_WORDINGS]
+            edits.append(Edit(card.revised(wordings=every)))
     study.writer.commit(StepName("add", "word", epoch, place), edits)
 
 

@@ -26,7 +26,7 @@ from kace.ladder.retrieve import estimate
 from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.measure import Comparison, Fire, Impact, Lift, text_digest
 from kace.learning.propose import Proposals
-from kace.learning.revise import Demonstrations, Revisions
+from kace.learning.revise import Revisions, Written
 from kace.learning.study import (
     Bill,
     LearnManifest,
@@ -212,7 +212,7 @@ def _proposals(steps: _Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
     refusals: dict[tuple[int, str, str], CardRefusal] = {}
     ruled = set()
-    for step, made in steps.of(Demonstrations, "illustrate"):
+    for step, made in steps.of(Written, "illustrate"):
         for refusal in made.refused:  # a card without examples is not judged
             refusals[step.epoch, _domain(step), refusal.card_id] = refusal
     for step, rulings in steps.of(Rulings, "admit"):

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kace.answers.extract import last_boxed
 from kace.cards.card import (
@@ -20,7 +19,6 @@ from kace.cards.card import (
     UNIVERSAL,
     Card,
     Difficulty,
-    Example,
     Provenance,
     Status,
     read_example,
@@ -42,9 +40,7 @@ from kace.learning.propose import (
     EXAMPLE_ID,
     NOT_SHOWN,
     format_failure,
-    split,
 )
-from kace.learning.study import StepName, Workbench, gather_all
 from kace.learning.teacher import (
     Block,
     CardRefusal,
@@ -52,7 +48,6 @@ from kace.learning.teacher import (
     Grammar,
     Reading,
     Screen,
-    Teacher,
     TeacherStep,
     instructions,
     read_blocks,
@@ -66,27 +61,59 @@ EXAMPLES = Grammar("example", name="id", required=("id", "text"), text="text")
 WORDINGS = Grammar("wordings", "id", ("id", "text"), text="text")
 WORDINGS_AT_ONCE = 320  # a reply of 16,000 tokens has room for so many
 
-T = TypeVar("T")
+
+class Writing(NamedTuple):
+    """Something that the teacher writes for each card of a request."""
+
+    kind: str  # the name of its instructions
+    grammar: Grammar
+    wanted: str
+    problems: Callable[[Card], Iterable[str]]  # shown with a card
+    add: Callable[[Card, str], Card | CardRefusal]  # to a card, or `ValueError`
 
 
-async def ask_for_each(
-    cards: Mapping[Card, Iterable[str]],
-    wanted: str,
-    step: tuple[Teacher, str, str],
-    read: Callable[[str], Reading[T]],
-) -> Reading[T]:
-    """Ask for something about each card, shown with problems of its kind.
+class Written(StepResult):
+    """Cards with what was written for them, and what could not be used."""
 
-    A step is the teacher, the name of the request, and that of its instructions.
-    """
-    teacher, name, kind = step
+    cards: tuple[Card, ...] = ()
+    refused: tuple[CardRefusal, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Return the number of cards."""
+        return f"written for {counted(len(self.cards), 'card')}"
+
+
+async def write(
+    cards: Sequence[Card], writing: Writing, context: TeacherStep
+) -> Written:
+    """Ask for something for each card, in one request."""
     parts = []
-    for card, problems in cards.items():
+    for card in cards:
         parts.append(fenced("card", card_text(card)))
-        for text in problems:
+        for text in writing.problems(card):
             parts[-1] += "\n" + fenced("problem", neutral(text))
-    parts.append(f"Write {wanted} for each of these cards.")
-    return await teacher.ask(name, instructions(kind), "\n\n".join(parts), read)
+    parts.append(f"Write {writing.wanted} for each of these cards.")
+    reading = await context.teacher.ask(
+        context.name,
+        instructions(writing.kind),
+        "\n\n".join(parts),
+        lambda reply: read_written(reply, cards, writing),
+    )
+    return Written(cards=tuple(reading.found.values()), refused=reading.bad)
+
+
+def read_written(
+    reply: str, cards: Sequence[Card], writing: Writing
+) -> Reading[Card]:
+    """Return the cards of a reply with what it adds; list those without any."""
+
+    def make(block: Block) -> Card | CardRefusal:
+        return writing.add(_shown_card(block, cards), block.text)
+
+    reading = read_each(reply, writing.grammar, make)
+    missing = f"there is no block {writing.grammar.tag} for this card"
+    return reading.expecting([card.card_id for card in cards], missing)
 
 
 def _shown_card(block: Block, cards: Iterable[Card]) -> Card:
@@ -97,170 +124,64 @@ def _shown_card(block: Block, cards: Iterable[Card]) -> Card:
     raise ValueError(NOT_SHOWN)
 
 
-# Demonstrations.
+def demonstrations(
+    count: int, problems: Mapping[str, Problem], screen: Screen
+) -> Writing:
+    """Return how so many examples are written.
 
-
-class Demonstrations(StepResult):
-    """Cards after their examples were asked for, and the examples not usable."""
-
-    cards: tuple[Card, ...] = ()
-    refused: tuple[CardRefusal, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """Return the number of cards with examples."""
-        shown = sum(bool(card.examples) for card in self.cards)
-        return f"{shown} of {len(self.cards)} with examples"
-
-
-async def demonstrate(
-    cards: Sequence[Card],
-    count: int,
-    problems: Mapping[str, Problem],
-    context: TeacherStep,
-) -> Demonstrations:
-    """Ask for `count` examples of each card in one request.
-
-    A card whose examples code refuses stays without. `problems` are the training
-    problems by the names that cards know them by.
+    `problems` are the training problems by the names that cards know them by.
     """
-    if not cards:
-        return Demonstrations()
-    shown = {}
-    for card in cards:
+
+    def sources(card: Card) -> list[str]:
         texts = []
         for name in card.provenance.supporting_problems:
             if name in problems:
                 texts.append(shortened(problems[name].text, MAX_PROBLEM_CHARS))
-        shown[card] = texts[:MAX_SHOWN]
+        return texts[:MAX_SHOWN]
+
+    def add(card: Card, text: str) -> Card | CardRefusal:
+        parts = f"\n{text}\n".split(f"\n{EXAMPLE}\n")
+        found = [read_example(part) for part in parts if part.strip()]
+        if len(found) != count:
+            raise ValueError(
+                f"it holds {len(found)} examples, and {count} are asked for"
+            )
+        if not all(last_boxed(example.worked) for example in found):
+            raise ValueError(
+                r"the solution does not end with its answer in \boxed{}"
+            )
+        shown = card.illustrated(found)
+        return screen(shown) or shown
+
     wanted = f"{count} examples, each with a story of its own,"
     if count == 1:
         wanted = "one example"
-    reading = await ask_for_each(
-        shown,
-        wanted,
-        (context.teacher, context.name, "illustrate"),
-        lambda reply: read_examples(reply, cards, count, context),
-    )
-    return Demonstrations(
-        cards=tuple(reading.found.get(card.card_id, card) for card in cards),
-        refused=reading.bad,
-    )
+    return Writing("illustrate", EXAMPLES, wanted, sources, add)
 
 
-def read_examples(
-    reply: str, cards: Sequence[Card], count: int, context: TeacherStep
-) -> Reading[Card]:
-    """Return the cards of a reply with their examples; list those without any."""
-
-    def make(block: Block) -> Card | CardRefusal:
-        card = _shown_card(block, cards)
-        parts = f"\n{block.text}\n".split(f"\n{EXAMPLE}\n")
-        examples = [_read_example(part) for part in parts if part.strip()]
-        if len(examples) != count:
-            raise ValueError(
-                f"it holds {len(examples)} examples, and {count} are asked for"
-            )
-        card = card.illustrated(examples)
-        return context.screen(card) or card
-
-    names = [card.card_id for card in cards]
-    reading = read_each(reply, EXAMPLES, make)
-    return reading.expecting(names, "there is no example for this card")
-
-
-def _read_example(text: str) -> Example:
-    example = read_example(text)
-    if not last_boxed(example.worked):
-        raise ValueError(
-            r"the solution does not end with its answer in \boxed{}"
-        )
-    return example
-
-
-# Wordings.
-
-
-class CardWordings(StepResult):
-    """The wordings of each card of a request, by its id."""
-
-    wordings: dict[str, tuple[str, ...]]
-
-    @property
-    def summary(self) -> str:
-        """Return the number of wordings."""
-        count = sum(map(len, self.wordings.values()))
-        return f"{count} wordings for {counted(len(self.wordings), 'card')}"
-
-
-async def find_wordings(
-    tree: EpistemicTree,
-    count: int,
-    step: StepName,
-    work: Workbench,
-    retells: Callable[[str], bool],
-) -> dict[str, tuple[str, ...]]:
-    """Return wordings of every shown card that has none, by card id.
-
-    A wording that retells a problem held out is left out.
-    """
-    cards: dict[str, list[Card]] = {}
-    for card in tree.shown:
-        if not card.wordings:
-            cards.setdefault(card.domain_tags[0], []).append(card)
-
-    async def ask(some: Sequence[Card], name: str) -> CardWordings:
-        shown = {}
-        for card in some:
-            shown[card] = [example.problem for example in card.examples]
-        reading = await ask_for_each(
-            shown,
-            f"{count} wordings",
-            (work.teacher, name, "wordings"),
-            lambda reply: read_wordings(reply, some, count),
-        )
-        found = {}
-        for card_id, lines in reading.found.items():
-            found[card_id] = tuple(line for line in lines if not retells(line))
-        return CardWordings(wordings=found)
-
-    requests = []
-    for domain, own in sorted(cards.items()):
-        place = f"{step.place} {domain}".strip()
-        for number, some in enumerate(split(own, WORDINGS_AT_ONCE // count)):
-            part = step._replace(place=place, number=number)
-            once = work.log.once(
-                part, CardWordings, partial(ask, some, str(part))
-            )
-            requests.append(once)
-    found: dict[str, tuple[str, ...]] = {}
-    for each in await gather_all(requests):
-        found.update(each.wordings)
-    return found
-
-
-def read_wordings(
-    reply: str, cards: Sequence[Card], count: int
-) -> Reading[tuple[str, ...]]:
-    """Return the wordings of a reply by card.
+def wordings(count: int, retells: Callable[[str], bool]) -> Writing:
+    """Return how so many wordings are written, without those that retell a problem.
 
     A card with fewer than half of those asked for is asked for again.
     """
 
-    def make(block: Block) -> tuple[str, ...]:
-        card = _shown_card(block, cards)
-        lines = filter(None, map(str.strip, block.text.split("\n")))
+    def add(card: Card, text: str) -> Card:
+        lines = filter(None, map(str.strip, text.split("\n")))
         found = tuple(dict.fromkeys(lines))[:count]
         if 2 * len(found) < count:
             raise ValueError(
                 f"it holds {len(found)} wordings, and {count} are asked for"
             )
-        # Raises if a line cannot be part of a card.
-        return card.revised(wordings=found).wordings
+        kept = tuple(line for line in found if not retells(line))
+        return card.revised(wordings=kept)
 
-    names = [card.card_id for card in cards]
-    reading = read_each(reply, WORDINGS, make)
-    return reading.expecting(names, "there are no wordings for this card")
+    return Writing(
+        "wordings",
+        WORDINGS,
+        f"{count} wordings",
+        lambda card: [example.problem for example in card.examples],
+        add,
+    )
 
 
 # The curator: what it is shown of a domain's cards, and what code checks of its reply.
