@@ -19,7 +19,6 @@ from kace.learning.revise import (
     revise,
     revision_changes,
 )
-from kace.learning.revise import revised_card as rewritten
 from kace.learning.teacher import CardRefusal, FailedProblem, Screen, Teacher, TeacherStep, WrongAttempt
 from kace.problems import Problem
 from tests.card_samples import ALGEBRA, GEOMETRY, card
@@ -163,7 +162,7 @@ def test_a_card_can_be_kept_rewritten_moved_and_retired():
     new = "Useful when:\n- squares of 1 to n\n\n$\\frac{n(n+1)(2n+1)}{6}$"
     found = revised(decision("EXACT_SUM_OF_SQUARES", "EDIT", payload=new))
     (edit,) = found.revisions
-    assert (edit.action, edit.payload) == (Action.EDIT, new)
+    assert edit.action is Action.EDIT and edit.card and edit.card.payload == new
     assert found.refused == ()
     moved = revised(decision("RUBRIC_ISOLATE_THE_ROOT", "RELOCATE", domains="algebra, geometry"))
     (change,) = revision_changes(TREE, moved)
@@ -271,7 +270,8 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(said: str):
 
 
 def test_a_revision_that_the_tree_does_not_bear_is_left_out_of_its_changes():
-    astray = Revision(action=Action.RELOCATE, card_id="EXACT_SUM_OF_SQUARES", reason="", domains=("topology",))
+    moved = SQUARES.revised(domain_tags=("topology",))
+    astray = Revision(action=Action.RELOCATE, card_id=SQUARES.card_id, reason="", card=moved)
     assert revision_changes(TREE, Revisions(revisions=(astray,))) == ()
 
 
@@ -280,18 +280,14 @@ def test_a_revision_that_the_tree_does_not_bear_is_left_out_of_its_changes():
 
 def test_the_next_try_sees_what_was_tried_and_what_became_of_it():
     teacher = Said(KEEP_ALL)
-    before = Revisions(
-        revisions=(
-            Revision(
-                action=Action.EDIT, card_id="EXACT_SUM_OF_SQUARES", reason="too vague", payload="Useful when: new"
-            ),
-        )
-    )
+    tried = SQUARES.revised(payload="Useful when:\n- new\n\nAdd.")
+    edit = Revision(action=Action.EDIT, card_id=SQUARES.card_id, reason="too vague", card=tried)
+    before = Revisions(revisions=(edit,))
     after = FAILED._replace(problem=Problem("Another one?", "5", label="P8"))
     found = revise_with(teacher, LastTry(before, ANALYSIS, (after,)))
     asked, system = asked_of(teacher), teacher.requests[0].messages[0].content
     assert "EXACT_SUM_OF_SQUARES: EDIT. too vague" in asked
-    assert "Useful when: new" in asked
+    assert "Useful when:\n- new" in asked
     assert "Lift: -5.0 points." in asked
     assert "Right only with your revisions: P7." in asked
     assert "Wrong only with your revisions: P8, P9." in asked
@@ -306,7 +302,7 @@ def test_a_rewritten_card_keeps_its_examples():
     told = Example("What is 3 squared and 4 squared, together?", "Rule: add.\n\\boxed{25}")
     shown = SQUARES.illustrated((told,))
     new = "Useful when:\n- sum of two squares\n\nSay it otherwise."
-    after = rewritten(shown, Revision(card_id=shown.card_id, action=Action.EDIT, reason="shorter", payload=new))
-    assert (after.body, after.examples) == ("Say it otherwise.", (told,))
-    same = rewritten(shown, Revision(card_id=shown.card_id, action=Action.EDIT, reason="none", payload=shown.rule))
-    assert same.status is Status.VALIDATED, "the same rule again is no other card"
+    (edit,) = revised(decision(shown.card_id, "EDIT", payload=new), cards=(shown,)).revisions
+    assert edit.card and (edit.card.body, edit.card.examples) == ("Say it otherwise.", (told,))
+    (same,) = revised(decision(shown.card_id, "EDIT", payload=shown.rule), cards=(shown,)).revisions
+    assert same.action is Action.KEEP, "the same rule again is no other card"

@@ -13,6 +13,8 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
+from pydantic import ConfigDict
+
 from kace.answers.extract import last_boxed
 from kace.cards.card import (
     EXAMPLE,
@@ -213,15 +215,14 @@ class Action(StrEnum):
 
 
 class Revision(StepResult):
-    """The curator's decision about one card. What is left out stays as it is."""
+    """The curator's decision about one card."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     action: Action
     card_id: str
     reason: str
-    payload: str = ""
-    routing: tuple[str, ...] | None = None
-    difficulty: Difficulty | None = None
-    domains: tuple[str, ...] = ()
+    card: Card | None = None  # after an EDIT or RELOCATE
 
 
 class Revisions(StepResult):
@@ -292,37 +293,11 @@ def revision_changes(
     for revision in revisions.revisions:
         if revision.action is Action.DEPRECATE:
             wanted.append(Deprecate(revision.card_id))
-        elif revision.action is not Action.KEEP:
-            card = revised_card(tree.card(revision.card_id), revision)
+        elif revision.card:
             with suppress(DataError):  # such as a domain that is not the tree's
-                applied(tree, Edit(card))
-                wanted.append(Edit(card))
+                applied(tree, Edit(revision.card))
+                wanted.append(Edit(revision.card))
     return tuple(wanted)
-
-
-def revised_card(card: Card, revision: Revision) -> Card:
-    """Return the card after an EDIT or RELOCATE; raises `CardError` if it is invalid.
-
-    A card with another text has proved nothing yet: its figures and its status begin
-    anew. The curator is shown the rule alone, so the examples stay.
-    """
-    fields: dict[str, object] = {}
-    if revision.difficulty:
-        fields["difficulty_tag"] = revision.difficulty
-    if revision.domains:
-        fields["domain_tags"] = revision.domains
-    if revision.routing is not None:
-        fields["routing_conditions"] = revision.routing
-    if revision.payload and revision.payload.strip() != card.rule:
-        known = card.provenance
-        fields["payload"] = with_examples(revision.payload, card.examples)
-        fields["helpfulness_score"] = 0.0
-        fields["provenance"] = Provenance(
-            source=known.source,
-            supporting_problems=known.supporting_problems,
-            epoch_introduced=known.epoch_introduced,
-        )
-    return card.revised(**fields)
 
 
 def read_revisions(
@@ -332,41 +307,57 @@ def read_revisions(
 
     def make(block: Block) -> Revision | CardRefusal:
         card = _shown_card(block, domain.cards)
-        revision = _parse_revision(block)
-        if revision.action is Action.KEEP:
-            return revision
-        if revision.action is Action.DEPRECATE:
+        action = Action(block.fields["action"].strip(" .`*").upper())
+        after = card
+        if action is Action.DEPRECATE:
             _, lift = domain.impact.of(card)
             harms = lift is not None and lift.high < 0
             if card.status is Status.VALIDATED and not harms:
                 raise ValueError(
                     "the card has a validated lift, and was not measured to harm"
                 )
-            return revision
-        after = revised_card(card, revision)
-        if after == card:
-            return revision.model_copy(update={"action": Action.KEEP})
-        return screen(after) or revision
+        elif action is not Action.KEEP:
+            after = revised_card(card, block)
+            action = Action.KEEP if after == card else action
+        refusal = screen(after) if after != card else None
+        return refusal or Revision(
+            action=action,
+            card_id=card.card_id,
+            reason=one_line(block.fields["reason"], REASON_CHARS),
+            card=after if after != card else None,
+        )
 
     return read_each(reply, REVISION, make)
 
 
-def _parse_revision(block: Block) -> Revision:
-    fields = block.fields
-    given: dict[str, object] = {
-        "action": fields["action"].strip(" .`*").upper(),
-        "card_id": fields["id"],
-        "reason": one_line(fields["reason"], REASON_CHARS),
-        "payload": block.text,
-        "domains": tuple(fields.get("domains", "").replace(",", " ").split()),
-    }
-    routing = fields.get("routing")
+def revised_card(card: Card, block: Block) -> Card:
+    """Return the card after an EDIT or RELOCATE; raises `CardError` if it is invalid.
+
+    A card with another text has proved nothing yet: its figures and its status begin
+    anew. The curator is shown the rule alone, so the examples stay.
+    """
+    given = block.fields
+    fields: dict[str, object] = {}
+    if given.get("difficulty"):
+        fields["difficulty_tag"] = Difficulty(given["difficulty"].lower())
+    if given.get("domains"):
+        names = given["domains"].replace(",", " ").split()
+        fields["domain_tags"] = tuple(names)
+    routing = given.get("routing")
     if routing:
-        clauses = filter(None, map(str.strip, routing.split(";")))
-        given["routing"] = () if routing.lower() == "none" else tuple(clauses)
-    if fields.get("difficulty"):
-        given["difficulty"] = fields["difficulty"].lower()
-    return Revision.model_validate(given)
+        clauses = tuple(filter(None, map(str.strip, routing.split(";"))))
+        none = routing.lower() == "none"
+        fields["routing_conditions"] = () if none else clauses
+    if block.text and block.text.strip() != card.rule:
+        known = card.provenance
+        fields["payload"] = with_examples(block.text, card.examples)
+        fields["helpfulness_score"] = 0.0
+        fields["provenance"] = Provenance(
+            source=known.source,
+            supporting_problems=known.supporting_problems,
+            epoch_introduced=known.epoch_introduced,
+        )
+    return card.revised(**fields)
 
 
 def _format_domain(of: DomainCards, epoch: int) -> str:
@@ -431,8 +422,8 @@ def _format_last_try(last: LastTry) -> str:
     for revision in last.revisions.revisions:
         reason = neutral(revision.reason)
         lines.append(f"- {revision.card_id}: {revision.action.value}. {reason}")
-        if revision.payload:
-            lines.append(f"It was tried as:\n{neutral(revision.payload)}")
+        if revision.card:
+            lines.append(f"It was tried as:\n{neutral(revision.card.rule)}")
     rerun = (
         "\n# The rerun",
         f"Solves compared: {found.n}. Lift: {100 * found.lift:+.1f} points.",
