@@ -23,7 +23,7 @@ from kace.problems import Problem
 from kace.runs.run import Run, climb_with
 from tests.models.batch_server import KEY
 
-QUICK = {"QUIET": 0.05, "FIRST": 0.01, "LONGEST": 0.05, "SETTLE": 0.01, "PATIENCE": 5.0}
+QUICK = {"QUIET": 0.05, "FIRST": 0.01, "LONGEST": 0.05, "SETTLE": 0.01}
 KINDS = {"openai": OpenAIModel, "anthropic": AnthropicModel}
 
 

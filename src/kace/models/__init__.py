@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kace.config import Config, base_urls
 from kace.errors import UsageError
 from kace.models.base import ChatModel
 
-if TYPE_CHECKING:
-    from kace.models.http import Remote
-
-MOST_ATTEMPTS = 5  # in one tier of one problem
+LOCAL_CONNECTIONS = (
+    1000  # the engine limits the calls; here they only need room to wait
+)
 
 
 def open_model(config: Config) -> ChatModel:
@@ -20,13 +18,23 @@ def open_model(config: Config) -> ChatModel:
 
     Nothing is sent yet. On a Ray cluster, workers answer the calls.
     """
+    from kace.models.limits import CONNECTIONS, Limited
+
     if config.ray:
         from kace.models.http import Servers
         from kace.models.ray import open_servers
 
-        servers = open_servers(config)
-        return _limit(Servers(servers), config, len(servers))
-    return _limit(open_unlimited(config), config)
+        model: ChatModel = Servers(open_servers(config))
+    else:
+        model = open_unlimited(config)
+    provider = config.model.partition("/")[0]
+    # All requests of an exchange should be visible at once, and may wait for long.
+    if provider in ("replay", "exchange"):
+        return model
+    connections = config.max_connections or CONNECTIONS
+    if provider == "local":
+        connections = LOCAL_CONNECTIONS
+    return Limited(model, connections, deadline=config.timeout)
 
 
 def open_unlimited(config: Config) -> ChatModel:
@@ -36,7 +44,9 @@ def open_unlimited(config: Config) -> ChatModel:
         case "openai" | "anthropic":
             return _open_remote(config)
         case "local":
-            return _open_local(name, config)
+            from kace.models.local import open_local
+
+            return open_local(name, cache=weights_folder(config))
         case "scripted":
             from kace.models.scripted import open_scripted
 
@@ -63,7 +73,7 @@ def weights_folder(config: Config) -> Path:
 
 
 def _open_remote(config: Config) -> ChatModel:
-    from kace.models.http import AnthropicModel, OpenAIModel, Servers
+    from kace.models.http import AnthropicModel, OpenAIModel, Remote, Servers
 
     provider, _, name = config.model.partition("/")
     kind: type[Remote] = OpenAIModel
@@ -73,7 +83,7 @@ def _open_remote(config: Config) -> ChatModel:
         kind = AnthropicModel
         urls = config.anthropic_base_url
         key = config.anthropic_api_key
-    remotes: list[Remote] = []
+    remotes = []
     for url in base_urls(urls) or (None,):
         remote = kind(
             name,
@@ -84,30 +94,3 @@ def _open_remote(config: Config) -> ChatModel:
         )
         remotes.append(remote)
     return Servers(remotes) if len(remotes) > 1 else remotes[0]
-
-
-def _open_local(name: str, config: Config) -> ChatModel:
-    from kace.models.local import open_local
-
-    return open_local(name, cache=weights_folder(config))
-
-
-def _limit(model: ChatModel, config: Config, workers: int = 1) -> ChatModel:
-    """Wrap a model with retries and a limit on its calls.
-
-    Recorded and exchanged replies are neither limited nor timed: all requests of an
-    exchange should be visible at once.
-    """
-    from kace.models.limits import CONNECTIONS, Limited
-
-    provider = config.model.partition("/")[0]
-    if provider in ("replay", "exchange"):
-        return model
-    connections = config.max_connections or CONNECTIONS
-    if provider == "local":
-        from kace.models.local import SLOTS
-
-        # The engine limits the calls itself. Here every attempt of every open problem
-        # only needs room to wait.
-        connections = SLOTS * MOST_ATTEMPTS * workers
-    return Limited(model, connections, deadline=config.timeout)

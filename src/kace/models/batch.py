@@ -16,11 +16,9 @@ import json
 import logging
 import re
 import secrets
-import time
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Mapping,
 )
@@ -39,7 +37,6 @@ from kace.errors import (
     UsageError,
     counted,
     one_line,
-    without_secrets,
 )
 from kace.files import Unreadable, inside, read_plain, remove, write_atomic
 from kace.models.base import (
@@ -67,16 +64,16 @@ from kace.models.http import (
 log = logging.getLogger(__name__)
 
 FULL = 0.98  # of a job's bytes: there is a little around the requests
-MISSES = 20  # failed submissions in a row
+MISSES = 60  # failures in a row, mostly a minute apart
 LATER = "run the same command later: nothing that was submitted is lost"
-OWN_FILE = re.compile(r"\.?([0-9a-f]{24})\.json(\.[0-9a-f]+\.tmp)?")
+OWN_FILE = re.compile(r"([0-9a-f]{24})\.json")
 
 # Seconds
 QUIET = 2.0  # without a new request, after which a batch is closed
 FIRST = 1.0  # between the first two looks at the jobs
 LONGEST = 60.0  # between two looks
 SETTLE = 5.0  # until a new job is surely listed
-PATIENCE = 3600.0  # with a provider that cannot be reached
+LONGEST_PAUSE = 3600.0  # a provider may name any number
 
 T = TypeVar("T")
 
@@ -131,7 +128,6 @@ class Batched(Wrapper):
         self._waiting: dict[str, tuple[Request, asyncio.Future[Reply]]] = {}
         self._arrived = 0
         self._open = self._read_left()  # submitted, or perhaps
-        self._misses = 0
         self._work: asyncio.Task[None] | None = None
         self._broken: Exception | None = None
 
@@ -176,18 +172,31 @@ class Batched(Wrapper):
             self._waiting.pop(key, None)
 
     async def _run(self) -> None:
-        """Submit what waits and collect what is finished, until no request waits."""
+        """Submit what waits and collect what is finished, until no request waits.
+
+        Each step may be done again after a fault of the connection.
+        """
         delay = FIRST
+        misses = 0
         try:
             while self._waiting:
-                await self._submit_waiting()
-                if await self._collect_finished():
-                    delay = FIRST  # callers continue, and may request more
-                    continue
-                if not self._wait:
-                    raise Submitted(self.progress(), fix=LATER)
-                log.info("batch: %s", self.progress())
-                await asyncio.sleep(delay)
+                pause = delay
+                try:
+                    await self._submit_waiting()
+                    if await self._collect_finished():
+                        delay = FIRST  # callers continue, and may request more
+                        continue
+                    misses = 0
+                    if not self._wait:
+                        raise Submitted(self.progress(), fix=LATER)
+                    log.info("batch: %s", self.progress())
+                except (RateLimited, Transient) as error:
+                    misses += 1
+                    if misses > MISSES:
+                        raise
+                    log.info("batch: retrying: %s", error.message)
+                    pause = min(error.retry_after or delay, LONGEST_PAUSE)
+                await asyncio.sleep(pause)
                 delay = min(LONGEST, 1.5 * delay)
         except Exception as error:
             self._broken = error
@@ -216,7 +225,8 @@ class Batched(Wrapper):
         submitted: set[str] = set()
         for batch in self._open:
             submitted |= batch.attempts.keys()
-        chosen: dict[str, tuple[bytes, AttemptKey]] = {}
+        lines: list[bytes] = []
+        attempts: dict[str, AttemptKey] = {}
         size = 0
         for key, (request, _) in list(self._waiting.items()):
             if key in submitted:
@@ -224,38 +234,33 @@ class Batched(Wrapper):
             line = self._jobs.encode(key, request)
             size += len(line) + 2
             full = size > FULL * self._jobs.MOST_BYTES
-            if chosen and (full or len(chosen) >= self._most):
-                await self._submit(chosen)
-                chosen = {}
+            if lines and (full or len(lines) >= self._most):
+                await self._submit(lines, attempts)
+                lines = []
+                attempts = {}
                 size = len(line) + 2
-            chosen[key] = (line, request.attempt)
-        if chosen:
-            await self._submit(chosen)
+            lines.append(line)
+            attempts[key] = request.attempt
+        if lines:
+            await self._submit(lines, attempts)
 
     async def _submit(
-        self, chosen: Mapping[str, tuple[bytes, AttemptKey]]
+        self, lines: list[bytes], attempts: dict[str, AttemptKey]
     ) -> None:
-        """Submit requests as a batch. If the outcome is unknown, the list of jobs has it."""
+        """Submit a batch. After a lost reply, `_find` looks for its job."""
         start, between, end = self._jobs.FRAME
-        content = start + between.join(line for line, _ in chosen.values())
-        attempts = {key: attempt for key, (_, attempt) in chosen.items()}
+        content = start + between.join(lines) + end
         batch = RequestBatch(model=self.identity, attempts=attempts)
-        batch.since = await self._retry(self._jobs.find_newest)
+        batch.since = await self._jobs.find_newest()
         self._note(batch)
         self._open.append(batch)
         try:
-            batch.job = await self._jobs.submit(content + end, batch.tag)
-        except (RateLimited, Transient) as error:
-            self._misses += 1
-            if self._misses > MISSES:
-                raise
-            log.info("batch: not surely submitted: %s", error.message)
-            await asyncio.sleep(min(error.retry_after or FIRST, PATIENCE))
-            return
+            batch.job = await self._jobs.submit(content, batch.tag)
+        except (RateLimited, Transient):
+            raise
         except (ModelError, KaceError):
             self._drop(batch)
             raise
-        self._misses = 0
         self._note(batch)
         log.warning(
             "batch: %s submitted as %s; %.2f USD so far",
@@ -272,7 +277,7 @@ class Batched(Wrapper):
             if not batch.job and not await self._find(batch):
                 self._drop(batch)
                 continue
-            status = await self._retry(lambda: self._jobs.status(batch.job))  # noqa: B023
+            status = await self._jobs.status(batch.job)
             batch.done = status.done
             if status.refused:
                 self._drop(batch)
@@ -292,7 +297,7 @@ class Batched(Wrapper):
         known = {other.job for other in self._open}
         for wait in (0.0, SETTLE):  # it may not be listed at once
             await asyncio.sleep(wait)
-            for job in await self._retry(lambda: self._jobs.find(batch)):
+            for job in await self._jobs.find(batch):
                 if job not in known:
                     batch.job = job
                     return True
@@ -304,27 +309,24 @@ class Batched(Wrapper):
         strange: set[str] = set()
         faults: dict[str, Exception] = {}
 
-        async def fetch() -> None:
-            async for key, result in self._jobs.results(status):
-                if key not in batch.attempts:
-                    strange.add(key)
-                    continue
-                answered.add(key)
-                if key in self._calls:
-                    continue
-                try:
-                    reply = self._jobs.read(result)
-                except (ModelError, KaceError) as error:
-                    faults[key] = error
-                    continue
-                attempt = batch.attempts[key]
-                record = CallRecord.of(key, self.identity, attempt, reply)
-                if key in self._waiting:
-                    self._calls.keep(record, self._waiting[key][0])
-                else:  # requested by an earlier process
-                    self._calls.put(record)
-
-        await self._retry(fetch)
+        async for key, result in self._jobs.results(status):
+            if key not in batch.attempts:
+                strange.add(key)
+                continue
+            answered.add(key)
+            if key in self._calls:
+                continue
+            try:
+                reply = self._jobs.read(result)
+            except (ModelError, KaceError) as error:
+                faults[key] = error
+                continue
+            attempt = batch.attempts[key]
+            record = CallRecord.of(key, self.identity, attempt, reply)
+            if key in self._waiting:
+                self._calls.keep(record, self._waiting[key][0])
+            else:  # requested by an earlier process
+                self._calls.put(record)
         if strange - {""} and not answered:  # an untagged job of somebody else
             batch.since = batch.job
             batch.job = ""
@@ -342,21 +344,6 @@ class Batched(Wrapper):
         for key in batch.attempts.keys() & self._waiting.keys():
             outcome = self._calls.get(key) or faults.get(key, missed)
             self._resolve(key, outcome)
-
-    async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until there is an answer, at growing intervals, up to `PATIENCE`."""
-        wait = FIRST
-        started = time.monotonic()
-        while True:
-            try:
-                return await call()
-            except (RateLimited, Transient) as error:
-                if time.monotonic() - started > PATIENCE:
-                    raise
-                log.info("batch: retrying: %s", error.message)
-                pause = max(wait, error.retry_after or 0.0)
-            await asyncio.sleep(min(pause, PATIENCE))
-            wait = min(LONGEST, 2 * wait)
 
     def progress(self) -> str:
         """Describe the jobs under way, their requests and the money."""
@@ -384,25 +371,19 @@ class Batched(Wrapper):
     def _read_left(self) -> list[RequestBatch]:
         """Return the batches that an earlier process left, and delete what is done."""
         left = []
-        for path in sorted(self._folder.glob("*")):
+        for path in sorted(self._folder.glob("*.json")):
             own = OWN_FILE.fullmatch(path.name)
             if not own:
                 continue
-            done = bool(own[2])
-            if not done:
-                try:
-                    batch = RequestBatch.model_validate_json(read_plain(path))
-                except ValidationError:
-                    raise Unreadable(
-                        path,
-                        "not a batch",
-                        "remove it: its requests are paid again",
-                    ) from None
-                if batch.model != self.identity:
-                    continue
-                batch.tag = own[1]
-                done = all(key in self._calls for key in batch.attempts)
-            if done:
+            try:
+                batch = RequestBatch.model_validate_json(read_plain(path))
+            except ValidationError:
+                fix = "remove it: its requests are paid again"
+                raise Unreadable(path, "not a batch", fix) from None
+            batch.tag = own[1]
+            if batch.model != self.identity:
+                continue
+            if all(key in self._calls for key in batch.attempts):
                 remove(path)
             else:
                 left.append(batch)
@@ -415,6 +396,7 @@ class Batched(Wrapper):
 PAGES = 20  # of the list of jobs that are searched
 PAGE = 100
 MAX_RESULTS = 32_000_000_000  # bytes of a job's results
+ENDED = ("completed", "expired", "cancelled", "failed")
 JSON = {"content-type": "application/json"}
 
 
@@ -558,7 +540,7 @@ class Jobs(ABC):
             reply = self.remote.read_reply(data, 0.0)
         except ModelError as error:
             raise Unfinished(error.message) from None
-        return replace(reply, text=without_secrets(reply.text), batch=True)
+        return replace(reply, batch=True)
 
     def _fault(self, report: ErrorReport) -> Exception:
         error = self.remote.error_of(report)
@@ -659,21 +641,18 @@ class OpenAIJobs(Jobs):
         counts = job.get("request_counts") or {}
         answered = counts.get("completed") or 0
         done = answered + (counts.get("failed") or 0)
-        output = job.get("output_file_id")
-        refused = state == "failed" and not output
-        outcome = ""
+        results = []
+        for file in (job.get("output_file_id"), job.get("error_file_id")):
+            if file:
+                results.append(f"/files/{quote(file, safe='')}/content")
+        refused = state == "failed" and not results
+        outcome = state if state in ENDED else ""
+        # A completed job that has no file of its paid replies yet has not ended.
+        if state == "completed" and answered and not job.get("output_file_id"):
+            outcome = ""
         if refused:
             errors = (job.get("errors") or {}).get("data") or [{}]
             outcome = one_line(str(errors[0].get("message") or state))
-        # A completed job that has no file of its paid replies yet has not ended.
-        elif state in ("expired", "cancelled", "failed") or (
-            state == "completed" and (output or not answered)
-        ):
-            outcome = state
-        results = []
-        for file in (output, job.get("error_file_id")):
-            if file:
-                results.append(f"/files/{quote(file, safe='')}/content")
         return JobStatus(outcome, done, answered, tuple(results), refused)
 
     def _read_result(self, line: Any) -> tuple[int, Any]:
@@ -703,8 +682,6 @@ class AnthropicJobs(Jobs):
         "permission_error": 403,
         "not_found_error": 404,
         "request_too_large": 413,
-        "rate_limit_error": 429,
-        "overloaded_error": 529,
     }
 
     def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:

@@ -47,16 +47,16 @@ class Exchange:
         if not question.exists():  # else it keeps its date
             write_atomic(question, _page(request, answer.name))
         text = await _read_settled(answer)
-        if text is None:
-            if not self.wait:
-                raise Outstanding((str(question),))
+        if not text and not self.wait:
+            raise Outstanding((str(question),))
+        if not text:
             log.warning(
                 "waiting for the reply to %s; answer there, or in a browser: "
                 "kace view %s",
                 question,
                 self.folder,
             )
-        while text is None:
+        while not text:
             await asyncio.sleep(self.poll)
             text = await _read_settled(answer)
         prompt = sum(len(message.content) for message in request.messages)
@@ -71,10 +71,8 @@ class Exchange:
 
 def request_name(request: Request) -> str:
     """Return the readable name that a request and its reply share."""
-    slug = re.sub(r"[^a-z0-9]+", "-", request.attempt.problem.lower()).strip(
-        "-"
-    )
-    slug = slug[:SLUG_LENGTH] or "request"
+    slug = re.sub(r"[^a-z0-9]+", "-", request.attempt.problem.lower())
+    slug = slug.strip("-")[:SLUG_LENGTH] or "request"
     return f"{slug}-{request.attempt.index}-{request.digest('exchange')[:8]}"
 
 
@@ -84,39 +82,37 @@ def _page(request: Request, reply: str) -> str:
     The ruling lines carry its hash, so that no text inside can imitate them.
     """
     mark = request.digest("exchange")[:8]
-    limit = f"{request.sampling.max_tokens:,} tokens at most"
-    parts = [
+    page = (
         f"Write the reply, and nothing else, to the file {reply} in this folder "
-        f"({limit})."
-    ]
+        f"({request.sampling.max_tokens:,} tokens at most).\n\n"
+    )
     for message in request.messages:
-        parts.append(
-            f"===== {mark} {message.role.value} =====\n\n{message.content}"
-        )
-    parts.append(f"===== {mark} end =====")
-    page = "\n\n".join(parts) + "\n"
+        page += f"===== {mark} {message.role.value} =====\n\n"
+        page += f"{message.content}\n\n"
+    page += f"===== {mark} end =====\n"
     return page.encode("utf-8", "replace").decode()
 
 
-async def _read_settled(path: Path) -> str | None:
-    """Return the text of a file that no longer changes, `None` until it has one."""
+async def _read_settled(path: Path) -> str:
+    """Return the text of a file that no longer changes, empty until it has one."""
+    before = b""
+    now = _read(path)
+    while now != before:
+        await asyncio.sleep(SETTLED)
+        before = now
+        now = _read(path)
     try:
-        before = None
-        while True:
-            stat = path.lstat()
-            now = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-            if stat.st_size == 0:
-                return None
-            if now == before:
-                break
-            before = now
-            await asyncio.sleep(SETTLED)
-        text = read_plain(path, MAX_REPLY).decode("utf-8-sig")
-    except FileNotFoundError:
-        return None
+        text = now.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
             one_line(f"{path}: not UTF-8 text (byte {error.start})"),
             fix="write the reply there as plain UTF-8 text",
         ) from None
-    return text if text.strip() else None
+    return text if text.strip() else ""
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_plain(path, MAX_REPLY)
+    except FileNotFoundError:
+        return b""

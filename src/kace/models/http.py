@@ -397,8 +397,8 @@ class Remote(ABC):
         """Return the body of a request, without the parameters in `left_out`."""
 
     @abstractmethod
-    def read_reply(self, body: bytes, seconds: float) -> Reply:
-        """Return the reply in a body. Raises `Transient` if there is none."""
+    def _read_reply(self, body: Any, seconds: float) -> Reply:
+        """Return the reply in a body, or raise one of `MALFORMED`."""
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try."""
@@ -412,8 +412,29 @@ class Remote(ABC):
             ) from None
         reply = self.read_reply(body, time.perf_counter() - started)
         self.answered = True
-        text = without_secrets(reply.text)
-        return reply if text == reply.text else replace(reply, text=text)
+        return reply
+
+    def read_reply(self, body: bytes, seconds: float) -> Reply:
+        """Return the reply in a body. Raises `Transient` if there is none."""
+        fault = None
+        try:
+            fields = json.loads(body)
+            fault = fields.get("error")
+            reply = self._read_reply(fields, seconds)
+            text = without_secrets(reply.text)
+            text.encode()  # JSON may hold half a character
+            return replace(reply, text=text)
+        except MALFORMED as error:
+            line = one_line(f"unreadable reply: {type(error).__name__} {error}")
+        # Routers and gateways report an error inside a 200.
+        if isinstance(fault, dict):
+            code = str(fault.get("code"))
+            line = one_line(
+                f"error in the reply: {fault.get('message') or code}"
+            )
+            if code == "429" or fault.get("type") == "rate_limit_error":
+                raise RateLimited(line)
+        raise Transient(line)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -458,7 +479,18 @@ class Remote(ABC):
         elif status in (408, 409, 425) or status >= 500:
             return Transient(line)
         elif status in (400, 413, 422):
-            return self._bad_request(report, line)
+            if _NOT_ALLOWED.search(report.text):
+                return ModelError(Failure.REFUSED, line)
+            too_long = status == 413 or _TOO_LONG.search(report.text)
+            if self.answered or too_long:
+                return ModelError(Failure.PROVIDER_ERROR, line)
+            line = f"the server rejects requests for '{self._model}' ({line})"
+            fix = "change what it names"
+            if lacks_room(report.message):
+                fix = (
+                    "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, "
+                    "--set max_tokens=N for a solver"
+                )
         elif status in (401, 402, 403):
             fix = (
                 f"set {self.KEY}, or KACE_TEACHER_API_KEY for a teacher, "
@@ -467,24 +499,6 @@ class Remote(ABC):
         elif status == 404:
             line = one_line(f"no model '{self._model}': {line}")
         return KaceError(line, fix=fix)
-
-    def _bad_request(
-        self, report: ErrorReport, line: str
-    ) -> ModelError | KaceError:
-        if _NOT_ALLOWED.search(report.text):
-            return ModelError(Failure.REFUSED, line)
-        too_long = report.status == 413 or _TOO_LONG.search(report.text)
-        if self.answered or too_long:
-            return ModelError(Failure.PROVIDER_ERROR, line)
-        fix = "change what it names"
-        if lacks_room(report.message):
-            fix = (
-                "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, "
-                "--set max_tokens=N for a solver"
-            )
-        return KaceError(
-            f"the server rejects requests for '{self._model}' ({line})", fix=fix
-        )
 
 
 def check_key(key: str | None, *, variable: str) -> str:
@@ -546,29 +560,23 @@ class OpenAIModel(Remote):
             body |= LOGPROBS
         return body
 
-    def read_reply(self, body: bytes, seconds: float) -> Reply:
-        """Return the first choice of a completion."""
-        completion = _parse(body)
-        try:
-            choice = completion["choices"][0]
-            message = choice["message"]
-            refusal = message.get("refusal")
-            text = _check_text(message.get("content") or refusal or "")
-            stop = str(choice.get("finish_reason"))
-        except MALFORMED:
-            raise _read_fault(completion, "choices") from None
+    def _read_reply(self, body: Any, seconds: float) -> Reply:
+        choice = body["choices"][0]
+        message = choice["message"]
+        stop = choice.get("finish_reason")
         if stop == "error":
-            raise _read_fault(completion, "choices")
+            raise ValueError(stop)
         # A refusal is billed, so it is a reply: its tokens count and it is kept.
+        refusal = message.get("refusal")
         finish = FINISH.get(stop, Finish.STOP)
         if refusal:
             finish = Finish.FILTERED
         logprobs = choice.get("logprobs")
         tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
         return Reply(
-            text,
+            message.get("content") or refusal or "",
             finish,
-            read_usage(completion.get("usage")),
+            read_usage(body.get("usage")),
             seconds,
             confidence=read_confidence(tokens),
         )
@@ -624,48 +632,13 @@ class AnthropicModel(Remote):
             )
         return body
 
-    def read_reply(self, body: bytes, seconds: float) -> Reply:
-        """Return the text of a message, without the model's thinking."""
-        message = _parse(body)
+    def _read_reply(self, body: Any, seconds: float) -> Reply:
         text = ""
-        try:
-            for block in message["content"]:
-                part = _check_text(block.get("text") or "")
-                if block.get("type") == "text":
-                    text += part
-        except MALFORMED:
-            raise _read_fault(message, "content") from None
-        finish = FINISH.get(str(message.get("stop_reason")), Finish.STOP)
-        return Reply(text, finish, read_usage(message.get("usage")), seconds)
-
-
-def _parse(body: bytes) -> dict[str, Any]:
-    try:
-        reply = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Transient(one_line(f"unreadable reply: {error}")) from None
-    if not isinstance(reply, dict):
-        raise Transient("unreadable reply: it is not an object")
-    return reply
-
-
-def _check_text(text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError("not a text")
-    text.encode()  # JSON may hold half a character
-    return text
-
-
-def _read_fault(reply: Mapping[str, Any], missing: str) -> ModelError:
-    """Return the error that a router or gateway reports inside a 200."""
-    error = reply.get("error")
-    if not isinstance(error, dict):
-        return Transient(f"unreadable reply: no {missing}")
-    code = str(error.get("code"))
-    line = one_line(f"error in the reply: {error.get('message') or code}")
-    if code == "429" or error.get("type") == "rate_limit_error":
-        return RateLimited(line)
-    return Transient(line)
+        for block in body["content"]:
+            if block["type"] == "text":  # and not the model's thinking
+                text += block["text"]
+        finish = FINISH.get(body.get("stop_reason"), Finish.STOP)
+        return Reply(text, finish, read_usage(body.get("usage")), seconds)
 
 
 def read_usage(raw: object) -> Usage:

@@ -71,9 +71,9 @@ def open_scripted(spec: str) -> Scripted:
     name, _, query = spec.partition("?")
     options = dict(parse_qsl(query))
     try:
-        latency = float(options.get("latency", 0))
         thrown = dice(int(options.get("sides", 6)))
         scripts = {"steady": steady, "silent": silent, "dice": thrown}
+        latency = float(options.get("latency", 0))
         return Scripted(scripts[name], name=spec, latency=latency)
     except (KeyError, ValueError):
         raise UsageError(
