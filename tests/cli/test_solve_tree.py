@@ -114,15 +114,12 @@ def test_prompt_prints_what_is_sent_and_calls_no_model(kace):
         solved = kace("solve", problem, *model)
         sent = [json.dumps(seen.body["messages"]) for seen in server.requests]
     assert solved.returncode == 0, solved.stderr
-    planned = []
-    for line in shown.stdout.splitlines():
-        request = json.loads(line)
-        planned += [json.dumps(request["messages"])] * request["attempts"]
+    planned = [json.dumps(messages) for messages in json.loads(shown.stdout)]
     assert len(sent) == 10
     assert sorted(planned) == sorted(sent)
     text = kace("solve", problem, "--prompt", *model).stdout
-    assert "== ES: 1 attempt, temperature 0.6, at most 6,000 tokens, cards: none\n-- system\n" in text
-    assert f"cards: {CARD['card_id']}" in text
+    assert text.startswith("-- sent to ES 1\n   -- system\n")
+    assert f"-- MS {CARD['card_id']}\n" in text
     assert "Count the sides first." in text
 
 

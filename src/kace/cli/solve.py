@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -91,8 +91,8 @@ def command(
     asked = Problem(_problem_text(problem))
     check_problem_text(asked.text)
     if prompt:
-        for request in plan_requests(asked, config):
-            options.show(request, request_lines(request))
+        planned = plan_requests(asked, config)
+        options.show(_messages_of(planned), sent_lines(planned))
         return
     prepare(config)
     _solve_one(asked, config, options.as_json, explain)
@@ -113,56 +113,42 @@ def _problem_text(given: str | None) -> str:
     )
 
 
-def plan_requests(problem: Problem, config: Config) -> list[dict[str, Any]]:
-    """Return what each tier would send for a problem, equal attempts together.
+def plan_requests(problem: Problem, config: Config) -> Solution:
+    """Climb the whole ladder with a model that never answers, for what it is sent."""
 
-    The problem climbs the whole ladder with a model that never answers.
-    """
-    requests: dict[tuple[str, Messages], dict[str, Any]] = {}
-
-    def keep(request: Request) -> str:
-        tier = request.attempt.tier
-        if tier not in list(TierName):
+    def refuse_routing(request: Request) -> str:
+        if request.attempt.tier not in list(TierName):
             raise UsageError(
                 "what this profile sends depends on a call",
                 fix="--set router=cards --set refine_domain=false",
             )
-        planned = {
-            "tier": tier,
-            "attempts": 0,
-            "temperature": request.sampling.temperature,
-            "max_tokens": request.sampling.max_tokens,
-            "messages": [asdict(message) for message in request.messages],
-        }
-        same = requests.setdefault((tier, request.messages), planned)
-        same["attempts"] += 1
         return ""
 
     config = config.model_copy(update={"synthesis": False, "max_usd": None})
-    climb = asolve_config(problem, config, Scripted(keep))
-    solution = run_async(climb, resumable=False)
-    cards = {recall.tier: recall.cards for recall in solution.recalls}
-    for request in requests.values():
-        request["cards"] = cards.get(request["tier"], ())
-    return list(requests.values())
+    climb = asolve_config(problem, config, Scripted(refuse_routing))
+    return run_async(climb, resumable=False)
 
 
-def request_lines(request: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a request as text: what it is, then each message with its role."""
-    yield (
-        f"== {request['tier']}: {counted(request['attempts'], 'attempt')}, "
-        f"temperature {request['temperature']}, at most {request['max_tokens']:,} "
-        f"tokens, cards: {', '.join(request['cards']) or 'none'}"
-    )
-    yield from message_lines(request["messages"])
-    yield ""
+def sent_lines(solution: Solution) -> Iterator[str]:
+    """Yield what was sent, each prompt once, and the cards that each tier read."""
+    sent: dict[Messages, list[str]] = {}
+    for attempt in solution.made:
+        name = f"{attempt.tier} {attempt.index + 1}"
+        sent.setdefault(attempt.messages, []).append(name)
+    for messages, names in sent.items():
+        if messages:
+            yield f"-- sent to {', '.join(names)}"
+            for message in messages:
+                text = f"-- {message.role}\n{plain(message.content)}"
+                yield textwrap.indent(text, "   ")
+            yield ""
+    for recall in solution.recalls:
+        yield f"-- {recall.tier} {', '.join(recall.cards) or _read_text(recall)}"
 
 
-def message_lines(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield messages as they are sent, each after its role."""
-    for message in messages:
-        yield f"-- {message['role']}"
-        yield plain(message["content"])
+def _messages_of(solution: Solution) -> list[list[dict[str, Any]]]:
+    """Return the messages of each attempt, as JSON prints them."""
+    return [list(map(asdict, each.messages)) for each in solution.made]
 
 
 def _solve_one(
@@ -235,9 +221,7 @@ def _details(solution: Solution, as_json: bool, explain: bool) -> str:
     record["working"] = solution.working
     if explain:
         record["texts"] = [attempt.text for attempt in solution.made]
-        record["messages"] = [
-            list(map(asdict, attempt.messages)) for attempt in solution.made
-        ]
+        record["messages"] = _messages_of(solution)
     return json_of(record)
 
 
@@ -258,11 +242,9 @@ def votes_of(solution: Solution, limit: int = 4) -> str:
     ]
     if len(classes) > limit:
         parts.append(f"{len(classes) - limit} more")
-    silent = 0
-    for attempt in solution.attempts:
-        silent += attempt.answer is None
+    silent = [each for each in solution.attempts if each.answer is None]
     if silent:
-        parts.append(f"none x{silent}")
+        parts.append(f"none x{len(silent)}")
     return ", ".join(parts)
 
 
@@ -315,10 +297,6 @@ def explanation(solution: Solution) -> str:
     What was sent follows, each prompt once.
     """
     lines = []
-    sent: dict[Messages, list[str]] = {}
-    for attempt in solution.made:
-        name = f"{attempt.tier} {attempt.index + 1}"
-        sent.setdefault(attempt.messages, []).append(name)
     winner = solution.winner
     for attempt in sorted(solution.made, key=lambda each: each is not winner):
         lens = attempt.lens or "sampling only"
@@ -334,14 +312,7 @@ def explanation(solution: Solution) -> str:
         )
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
-    for messages, names in sent.items():
-        if messages:
-            lines.append(f"-- sent to {', '.join(names)}")
-            text = "\n".join(message_lines(map(asdict, messages)))
-            lines.append(textwrap.indent(text, "   ") + "\n")
-    for recall in solution.recalls:
-        cards = ", ".join(recall.cards)
-        lines.append(f"-- {recall.tier} {cards or _read_text(recall)}")
+    lines += sent_lines(solution)
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
     if solution.synthesis:
         lines.append(f"-- {_synthesis_text(solution)}")

@@ -47,7 +47,7 @@ from kace.errors import (
 )
 from kace.files import LineLog
 from kace.ladder.ladder import Silent, solve
-from kace.ladder.record import Attempt, Outcome, Solution, boxed
+from kace.ladder.record import Attempt, Solution, boxed
 from kace.ladder.session import Session, open_session
 from kace.models import open_model
 from kace.models.base import ChatModel, Usage
@@ -62,7 +62,6 @@ log = logging.getLogger(__name__)
 SOLVER = "kace"
 JSON = "application/json"
 MAX_BODY = 2_000_000
-MAX_MESSAGES = 1_000
 MAX_ANSWER = 60  # characters of an answer in a step
 HEARTBEAT_SECONDS = 15.0
 # A comment, which clients skip and which keeps connections open.
@@ -147,25 +146,18 @@ class ApiError(Exception):
 
 
 class _Part(BaseModel):
-    type: str
-    text: str = ""
+    type: Literal["text"]
+    text: str
 
 
 class _Message(BaseModel):
-    role: str
-    content: str | list[_Part] | None = None
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[_Part]
 
     def text(self) -> str:
-        """Return the text. Raises `ApiError` for anything but text."""
-        if self.role not in ("system", "developer", "user", "assistant"):
-            message = f"messages of role '{self.role[:40]}' cannot be solved"
-            raise ApiError(message, "messages")
-        if not isinstance(self.content, list):
-            return self.content or ""
-        for part in self.content:
-            if part.type != "text":
-                message = f"only text can be solved, not '{part.type[:40]}'"
-                raise ApiError(message, "messages", code="unsupported_content")
+        """Return the text of all parts."""
+        if isinstance(self.content, str):
+            return self.content
         return "\n".join(part.text for part in self.content)
 
 
@@ -178,8 +170,8 @@ class ChatBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: str = Field(min_length=1)
-    messages: list[_Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    model: str
+    messages: list[_Message] = Field(min_length=1)
     stream: bool | None = Field(default=None, strict=True)
     stream_options: _StreamOptions | None = None
     n: Literal[1] | None = None  # one vote over many attempts
@@ -256,35 +248,23 @@ class Completion(NamedTuple):
     kace: Mapping[str, object]
 
 
-def _completion(head: Mapping[str, object], done: Completion) -> bytes:
-    """Return a completion in one piece."""
-    message = {"role": "assistant", "content": done.content, "refusal": None}
-    choice = {
-        "index": 0,
-        "message": message,
-        "logprobs": None,
-        "finish_reason": "stop",
-    }
-    fields = {"choices": [choice], "usage": done.usage, "kace": done.kace}
-    return _encode({**head, "object": "chat.completion", **fields})
+def _body(
+    head: Mapping[str, object],
+    kind: str,
+    choice: Mapping[str, object],
+    **fields: object,
+) -> bytes:
+    """Return a completion, or a part of one, in OpenAI's format."""
+    whole = {"index": 0, "logprobs": None, "finish_reason": None, **choice}
+    return _encode({**head, "object": kind, "choices": [whole], **fields})
 
 
 def _chunk(
-    head: Mapping[str, object],
-    delta: Mapping[str, object],
-    finish: str | None = None,
-    **fields: object,
+    head: Mapping[str, object], delta: Mapping[str, object], **fields: object
 ) -> bytes:
     """Return a part of a completion as an event of a stream."""
-    choice = {
-        "index": 0,
-        "delta": delta,
-        "logprobs": None,
-        "finish_reason": finish,
-    }
     kind = "chat.completion.chunk"
-    body = {**head, "object": kind, "choices": [choice], **fields}
-    return _event(_encode(body))
+    return _event(_body(head, kind, {"delta": delta}, **fields))
 
 
 def _event(data: bytes) -> bytes:
@@ -397,8 +377,7 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     async def list_models(request: Request) -> Response:
         models = []
         for name in (SOLVER, served):
-            model = {"id": name, "object": "model", "created": 0}
-            models.append({**model, "owned_by": SOLVER})
+            models.append({"id": name, "object": "model", "owned_by": SOLVER})
         body = _encode({"object": "list", "data": models})
         return Response(body, media_type=JSON)
 
@@ -417,7 +396,7 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
             Route("/healthz", health),
             Route("/", home),
         ],
-        exception_handlers={HTTPException: _render_missing, ApiError: _render},
+        exception_handlers={HTTPException: _render, ApiError: _render},
     )
     return Guard(
         app,
@@ -429,30 +408,19 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     )
 
 
-_CODES = {
-    401: "invalid_api_key",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    413: "body_too_large",
-}
-
-
 def _render(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return _render_denial(error)
     assert isinstance(error, ApiError)
     return error.response()
 
 
 def _render_denial(denial: HTTPException) -> Response:
-    code = _CODES.get(denial.status_code, "bad_request")
+    codes = {401: "invalid_api_key", 413: "body_too_large"}
     status = denial.status_code
-    return ApiError(denial.detail, status=status, code=code).response()
-
-
-def _render_missing(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    response = _render_denial(error)
-    response.headers.update(error.headers or {})
+    code = codes.get(status, "bad_request")
+    response = ApiError(denial.detail, status=status, code=code).response()
+    response.headers.update(denial.headers or {})
     return response
 
 
@@ -476,7 +444,12 @@ async def _answer(service: SolveService, request: Request) -> Response:
     done = await _while_connected(request.receive, solving)
     if done is None:
         return Response(status_code=499)
-    return Response(_completion(head, done), media_type=JSON)
+    message = {"role": "assistant", "content": done.content, "refusal": None}
+    choice = {"message": message, "finish_reason": "stop"}
+    reply = _body(
+        head, "chat.completion", choice, usage=done.usage, kace=done.kace
+    )
+    return Response(reply, media_type=JSON)
 
 
 async def _stream(
@@ -504,7 +477,9 @@ async def _stream(
                 yield _chunk(head, {"reasoning_content": f"{step}\n"})
         done = await solving
         yield _chunk(head, {"content": done.content})
-        yield _chunk(head, {}, "stop", kace=done.kace)
+        kind = "chat.completion.chunk"
+        end = {"delta": {}, "finish_reason": "stop"}
+        yield _event(_body(head, kind, end, kace=done.kace))
         if body.stream_options and body.stream_options.include_usage:
             yield _chunk(head, {}, choices=[], usage=done.usage)
         yield _event(b"[DONE]")
@@ -578,7 +553,10 @@ class SolveService:
                 # No more problems climb at once than keep the model busy.
                 async with self._places:
                     solution = await self._climb(problem, seed, bill, on_step)
-            _refuse_failed(solution)
+            if solution.answer is None and solution.failed:
+                reason = solution.made[-1].detail or "no reply"
+                message = f"the model failed ({reason})"
+                raise ApiError(message, status=502, code="upstream_failed")
         except (ApiError, KaceError, TimeoutError) as error:
             failure = _as_api_error(error)
             failure.paid = {
@@ -669,15 +647,6 @@ class _Reporter(Silent):
         self._on_step(f"{attempt.tier.value} attempt {number}: {result}.")
 
 
-def _refuse_failed(solution: Solution) -> None:
-    """Raise `ApiError` if the provider failed every attempt."""
-    failures = (Outcome.PROVIDER_ERROR, Outcome.TIMEOUT)
-    if all(attempt.outcome in failures for attempt in solution.made):
-        reason = solution.made[-1].detail or "no reply"
-        message = f"the model failed every attempt ({reason})"
-        raise ApiError(message, status=502, code="upstream_failed")
-
-
 def _as_api_error(error: ApiError | KaceError | TimeoutError) -> ApiError:
     if isinstance(error, ApiError):
         return error
@@ -692,13 +661,11 @@ def _as_api_error(error: ApiError | KaceError | TimeoutError) -> ApiError:
 
 def _details(solution: Solution) -> dict[str, object]:
     """Return how the answer came about: the winner first, then by votes."""
-
-    def rank(group: Any) -> tuple[int, bool]:
-        return -len(group.positions), group.answer != solution.answer
-
-    votes = []
-    for group in sorted(solution.classes, key=rank):
+    votes: list[dict[str, Any]] = []
+    for group in solution.classes:
         votes.append({"answer": group.answer, "votes": len(group.positions)})
+    votes.sort(key=lambda vote: vote["answer"] != solution.answer)
+    votes.sort(key=lambda vote: vote["votes"], reverse=True)
     cards: dict[str, None] = {}
     for recall in solution.recalls:
         cards |= dict.fromkeys(recall.cards)
