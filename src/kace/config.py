@@ -331,6 +331,7 @@ class Config(BaseModel):
 
 
 RECORDED = {
+    "answers",
     "anthropic_base_url",
     "base_url",
     "max_tokens",
@@ -339,8 +340,11 @@ RECORDED = {
     "retrieval",
     "sampling",
     "seed",
+    "subject",
     "synthesis",
     "temperature",
+    "tolerance",
+    "vote",
 }
 """What a run's manifest always holds of a configuration, where it is given."""
 SETTINGS = (*Config.model_fields, *RetrievalConfig.model_fields)

@@ -63,7 +63,7 @@ class AceTeacher:
         playbook, _, learned = asked.partition("What was learned:")
         lessons = dict.fromkeys(re.findall(r"^Lesson: (.+)$", learned, re.MULTILINE))
         added = [
-            f"<revision>\naction: ADD\nsection: formulas\nreason: was missing\ntext: {lesson}{self.filler}\n</revision>"
+            f"<revision>\naction: ADD\nreason: was missing\ntext: {lesson}{self.filler}\n</revision>"
             for lesson in lessons
             if lesson not in playbook
         ]

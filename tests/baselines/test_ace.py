@@ -162,7 +162,7 @@ def test_without_a_registry_the_teacher_is_asked_for_one(tmp_path: Path):
 def test_operations_change_what_they_name_and_nothing_else():
     playbook = Playbook()
     for text in ("one", "two", "three"):
-        playbook = playbook.changed(Operation(add=text, section="checks"))
+        playbook = playbook.changed(Operation(add=text))
     assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
     playbook = playbook.tagged({"b-00001", "b-00009"}, {"b-00002"})
     for operation in (Operation(remove="b-00003"), Operation(), Operation(add="four")):
@@ -174,7 +174,7 @@ def test_operations_change_what_they_name_and_nothing_else():
     ]
 
 
-PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", section="other", text="Sum the angles."),), next=2)
+PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", text="Sum the angles."),), next=2)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):
     with pytest.raises(DataError, match="no such file"):
         read_playbooks(tmp_path / "nowhere.json", "ace")
     with pytest.raises(ValidationError):
-        Bullet(id="seven", section="other", text="x")
+        Bullet(id="seven", text="x")
 
 
 def test_a_system_without_its_playbook_says_how_to_make_one():

@@ -36,10 +36,10 @@ def test_the_oracle_reads_the_gold_domain_whatever_the_classifier_would_say(prob
     assert classifier_calls(model) == 0
 
 
-@pytest.mark.parametrize(("domain", "said"), [(None, "none"), ("algebra", "the domain 'algebra'")])
+@pytest.mark.parametrize(("domain", "said"), [(None, "none"), ("algebra", "algebra")])
 def test_an_oracle_without_a_matching_domain_is_one_clear_error_before_anything_is_paid(domain: str | None, said: str):
     model = Solver()
-    with pytest.raises(DataError, match=rf"kace-oracle.*1 of 1 problems.*'p9' with {said}") as caught:
+    with pytest.raises(DataError, match=rf"kace-oracle.*'p9' has {said}") as caught:
         solve("kace-oracle", model, Problem("What is it?", "1", "p9", domain=domain))
     assert "counting, geometry, rates" in caught.value.fix
     assert "\n" not in str(caught.value)
@@ -48,7 +48,7 @@ def test_an_oracle_without_a_matching_domain_is_one_clear_error_before_anything_
 
 def test_a_data_set_is_checked_as_a_whole():
     strange = Problem("What is it?", "1", "p9", domain="algebra")
-    with pytest.raises(KaceError, match="1 of 4 problems"):
+    with pytest.raises(KaceError, match="'p9' has algebra"):
         require_gold_domains((*PROBLEMS, strange), names=DOMAINS)
     require_gold_domains(PROBLEMS, names=DOMAINS)
 

@@ -10,7 +10,6 @@ import pytest
 
 from kace.cards.store import open_tree
 from kace.config import load_config, tree_path
-from kace.problems import load_bundled
 from tests.command import run_kace
 
 ROOT = Path(__file__).parents[2]
@@ -100,11 +99,6 @@ def test_the_tree_that_ships_works_by_its_name(kace, tmp_path: Path):
     assert run.returncode == 0, run.stderr
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["tree"]["hash"] == published.content_hash()
-    data = {problem.label: problem.family for problem in load_bundled("starter-1000", "train")}
-    for family, cards in manifest["right_cards"].items():
-        for card in cards:
-            assert family in {data[name] for name in published.card(card).provenance.supporting_problems}
-    assert "MICRO_SLACKAGE_FIRST_HOURS_FREE" in manifest["right_cards"]["slackage"]
 
 
 def test_the_tree_that_ships_is_viewed_by_its_name_and_nothing_is_written_beside_it(kace, tmp_path: Path):

@@ -178,14 +178,11 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     assert found.arms[1].tree["cards"] == len(TREE)
     table = json.loads((tmp_path / "r" / "paper.json").read_text())
     assert [(row["arm"], row["paper"]) for row in table["arms"]] == [("tiered", 52.2), ("kace", 62.2)]
-    (against,) = table["comparisons"]
-    assert (against["kace against"], against["paper"]) == ("tiered", 10.0)
-    assert against["low"] <= against["difference"] <= against["high"]
     ours, papers = table["tree"][-2:]
     assert ours["cards"] == len(TREE.shown) and papers["tokens per card"] == 254
     assert table["costs"] == [], "nothing was learned"
     page = (tmp_path / "r" / "report" / "index.html").read_text()
-    for title in ("arms", "comparisons", "tree"):
+    for title in ("arms", "tree"):
         assert TITLES[title] in done.stdout and html.escape(TITLES[title]) in html.unescape(page).replace("'", "&#x27;")
     assert "Compared with kace" in page, "kace is what the others are compared with"
 
@@ -207,7 +204,6 @@ def test_a_frozen_tree_of_the_papers_size_runs_whole(tmp_path: Path, whole: bool
     assert "-0.0" not in written
     table = json.loads(written)
     assert [row["arm"] for row in table["arms"]] == arms
-    assert len(table["comparisons"]) == len(arms) - 1
     assert table["tree"][-2]["cards"] == 132
     block = 132 // 2 // len(DOMAINS)
     most = {"kace": block, "kace-no-domain": 66, "kace-monolithic": 132, "kace-router": 8, "kace-retriever": 8}
@@ -225,7 +221,7 @@ def recipe(*arms: str, benchmark: str = "aime25", tree: Path | None = None) -> R
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--set", "data_dir=nowhere"), "nowhere has no aime_2022_2024.jsonl (put"),
+        (("--set", "data_dir=nowhere"), "nowhere/aime_2022_2024.jsonl: no such file"),
         (("--limit", "5"), "5 training problems are too few to learn from"),
         (("--max-usd", "1"), "needs a price for 'openai/"),
         (("--tree", "absent"), "absent"),
@@ -235,7 +231,7 @@ def test_what_is_missing_is_one_line_before_anything_is_paid_for(tmp_path: Path,
     write_aime(tmp_path / "data")
     done = run_kace(tmp_path, *words(tmp_path, "http://127.0.0.1:9"), *more, "--yes")
     assert done.returncode == 2
-    assert message.split(" (")[0] in done.stderr.strip().splitlines()[-1]
+    assert message in done.stderr.strip().splitlines()[-1]
 
 
 def test_an_extra_is_missed_before_the_first_call(monkeypatch: pytest.MonkeyPatch):

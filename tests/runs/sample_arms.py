@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 
 from kace.ladder.tiers import PAPER_CALLS, ExitPath
+from kace.models.base import Usage
 from kace.runs.table import SolveRow, Table
 
 SIZES = (2, 3, 5)
@@ -76,13 +77,9 @@ def _row(
         real_calls=calls,
         attempts=calls,
         right_attempts=right if labelled else 0,
-        input=calls * 310 + (calls - 2) * 400 * reads,
-        cached=calls * 120,
-        output=calls * 640,
+        usage=Usage(calls * 310 + (calls - 2) * 400 * reads, calls * 120, calls * 640),
         classifier_calls=int(reads),
-        classifier_input=420 * reads,
-        classifier_cached=300 * reads,
-        classifier_output=12 * reads,
+        classifier=Usage(420 * reads, 300 * reads, 12 * reads),
         card_tokens=640 * reads,
         estimated=True,
         cards=("EXACT_IT_HELPS",) if reads else (),

@@ -141,12 +141,11 @@ def test_360_runs_of_the_papers_solver_cost_5_28_cached_and_6_84_uncached():
     price = Price(0.40, 1.60, cached=0.10)
     assert f"{cost_of(rows, price).usd:.2f}" == "6.84"
     assert f"{cost_of(cached, price).usd:.2f}" == "5.28"
-    assert sum(row.cached for row in cached) == pytest.approx(MILLION * (6.84 - 5.28) / (0.40 - 0.10), rel=1e-4)
+    assert sum(row.usage.cached for row in cached) == pytest.approx(MILLION * (6.84 - 5.28) / (0.40 - 0.10), rel=1e-4)
 
 
 def test_the_classifier_is_a_role_of_its_own():
-    routed = {"classifier_calls": 1, "classifier_input": 500, "classifier_cached": 300, "classifier_output": 4}
-    row = replace(a_row("a", usage=(1_000, 400, 200)), **routed)
+    row = replace(a_row("a", usage=(1_000, 400, 200)), classifier_calls=1, classifier=Usage(500, 300, 4))
     found = cost_of([row, a_row("b")], Price(1.0, 10.0, cached=0.5))
     solver, classifier = found.roles
     assert (solver.role, solver.calls, solver.usage) == ("solver", 4, Usage(1_000, 400, 200))

@@ -43,7 +43,7 @@ def test_systems_of_a_file_are_paired_by_problem_and_seed(tmp_path: Path):
     assert (found.cluster, found.clusters) == ("family", 4), "the column cluster is the family"
     by_problem = compare(old, new, clusters_of((old, new), "problem"))
     assert by_problem.clusters == 12 and by_problem.p == pytest.approx(2 / 2**8)
-    assert {change.name for change in by_problem.gained} == {f"p{number}" for number in range(2, 10)}
+    assert set(by_problem.gained) == {f"p{number}" for number in range(2, 10)}
 
 
 def test_the_verb_prints_the_sentence_and_no_invented_calls(tmp_path: Path):
@@ -67,7 +67,11 @@ def test_the_verb_prints_the_sentence_and_no_invented_calls(tmp_path: Path):
         ([("p", "a", "0.7", "0", "")], HEAD, "the score '0.7' is neither right"),
         ([("p", "a", "good", "0", "")], HEAD, "the score 'good' is neither right"),
         ([("p", "a", "1", "-1", "")], HEAD, "the seed '-1' is no whole number"),
-        ([("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")], HEAD, ":3: another score of this problem"),
+        (
+            [("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")],
+            HEAD,
+            "two scores of one problem, system 'a'",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_compared_is_refused_with_the_line(

@@ -12,7 +12,7 @@ import pytest
 from kace.errors import DataError
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.models.base import Finish, chat
+from kace.models.base import Finish, Usage, chat
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
 from kace.runs import table as tables
@@ -186,7 +186,7 @@ def test_solves_are_filtered_and_searched(where: SolveFilter, found: str):
 @pytest.mark.parametrize("sort", tables.ORDERS)
 def test_solves_are_sorted_both_ways_and_ties_keep_the_order_of_the_run(sort: str):
     rows = [row_of(a_solve(f"{n:016x}", correct=n % 2 == 0, label=f"P-{n}")) for n in range(4)]
-    rows[3] = replace(rows[3], exit=None, correct=None, seconds=9.0, output=5_000, paper_calls=9)
+    rows[3] = replace(rows[3], exit=None, correct=None, seconds=9.0, usage=Usage(0, 0, 5_000), paper_calls=9)
     table = Table.of(rows, name="kace")
     order = tables.ORDERS[sort]
     keys = [order(row) for row in table.solves(sort=sort)]
@@ -311,8 +311,8 @@ def test_a_row_sums_up_what_the_attempts_say():
     ]
     row = row_of(record.model_copy(update={"recalls": tuple(recalls), "synthesis": a_try(True)}))
     assert (row.attempts, row.right_attempts) == (3, 2), "the finishing attempt is no evidence"
-    assert (row.input, row.cached, row.output) == (900, 512, 70)
-    assert (row.classifier_calls, row.classifier_input, row.classifier_cached) == (2, 20, 8)
+    assert row.usage == Usage(900, 512, 70)
+    assert (row.classifier_calls, row.classifier) == (2, Usage(20, 8, 0))
     assert (row.card_tokens, row.estimated) == (900, True)
     assert row.cards == ("EXACT_A", "EXACT_B", "EXACT_C")
     assert row.failed

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -46,8 +46,6 @@ from kace.learning.teacher import (
 )
 from kace.problems import Problem
 
-Section = Literal["strategies", "formulas", "pitfalls", "checks", "other"]
-
 FILE = "playbook.json"
 ALL = "all"  # the name of the only playbook if there are no domains
 BATCH = 8  # problems between two calls of the curator
@@ -68,7 +66,7 @@ REVISION = Grammar(
     "revision",
     "",
     required=("action",),
-    optional=("ids", "section", "reason", "text"),
+    optional=("ids", "reason", "text"),
     text="text",
 )
 _ID = re.compile(r"b-[0-9]{5}")
@@ -81,7 +79,6 @@ class Bullet(StepResult):
     """One line of a playbook."""
 
     id: Annotated[str, Field(pattern=r"^b-[0-9]{5}$")]
-    section: Section
     text: Annotated[
         str, Field(min_length=1, max_length=MAX_BULLET_CHARS), PLAIN
     ]
@@ -95,7 +92,6 @@ class Operation(NamedTuple):
 
     remove: str = ""
     add: str = ""
-    section: str = "other"
 
 
 class Playbook(StepResult):
@@ -107,15 +103,7 @@ class Playbook(StepResult):
     @property
     def text(self) -> str:
         """What the solver reads. Empty without a bullet."""
-        blocks = []
-        for section in get_args(Section):
-            lines = [f"{section.capitalize()}:"]
-            for bullet in self.bullets:
-                if bullet.section == section:
-                    lines.append(f"- {bullet.text}")
-            if len(lines) > 1:
-                blocks.append("\n".join(lines))
-        return "\n\n".join(blocks)
+        return "\n".join(f"- {bullet.text}" for bullet in self.bullets)
 
     @property
     def numbered(self) -> str:
@@ -144,13 +132,7 @@ class Playbook(StepResult):
         bullets = [b for b in self.bullets if b.id != operation.remove]
         if not operation.add:
             return Playbook(bullets=tuple(bullets), next=self.next)
-        bullet = Bullet.model_validate(
-            {
-                "id": f"b-{self.next:05d}",
-                "section": operation.section,
-                "text": operation.add,
-            }
-        )
+        bullet = Bullet(id=f"b-{self.next:05d}", text=operation.add)
         return Playbook(bullets=(*bullets, bullet), next=self.next + 1)
 
 
@@ -398,9 +380,7 @@ def _read_operation(block: Block, playbook: Playbook) -> Operation:
     for name, other in texts.items():
         if other.casefold() == text.casefold():
             raise ValueError(f"{name} has the same text")
-    section = block.fields.get("section", "").lower()
-    known = section in get_args(Section)
-    return Operation("", neutral(text), section if known else "other")
+    return Operation(add=neutral(text))
 
 
 def _unless_none(text: str) -> str:

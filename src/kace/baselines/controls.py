@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -29,9 +28,7 @@ from kace.models.base import (
     AskResult,
     ChatModel,
     Message,
-    Messages,
     Question,
-    Role,
     after_thinking,
     ask,
     chat,
@@ -80,12 +77,9 @@ class CardPicker:
             cards = rank(problem.text, cards, self.by)[: self.nearest]
         if cards and self.model:
             picked = await self.model.pick(problem, cards)
-            chosen = picked.value
-            if (
-                chosen is None
-            ):  # no usable reply: the nearest, where cards are ranked
-                chosen = tuple(cards[: self.model.k]) if self.nearest else ()
-            cards = chosen
+            # Without a usable reply: the nearest, where cards are ranked.
+            best = cards[: self.model.k if self.nearest else 0]
+            cards = best if picked.value is None else picked.value
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
         fitting = await self.budget.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)
@@ -112,14 +106,9 @@ class ModelPicker:
             ids = read_ids(reply, known, self.k)
             return None if ids is None else tuple(known[name] for name in ids)
 
-        def again(messages: Messages, reply: str) -> Messages:
-            # The reply itself is not shown again, since a problem may have dictated it.
-            retry = template("systems/route_retry")
-            return (system, Message(Role.USER, f"{user.content}\n\n{retry}"))
-
-        system, user = picking_prompt(problem.text, cards, self.k, self.subject)
-        messages = (system, user)
-        question = Question(messages, problem.id, self.seed, TIER, read, again)
+        prompt = picking_prompt(problem.text, cards, self.k, self.subject)
+        retry = template("systems/route_retry")
+        question = Question(prompt, problem.id, self.seed, TIER, read, retry)
         return await ask(self.model, question)
 
 
@@ -239,13 +228,12 @@ def other_domains(
     routed: Sequence[str], registry: Sequence[str]
 ) -> tuple[str, ...]:
     """Return, per routed domain, the next one in the registry's order that is not routed; fewer if none is left."""
-    chosen = []
+    chosen: list[str] = []
     for name in routed:
         place = registry.index(name)
-        for other in (*registry[place + 1 :], *registry[:place]):
-            if other not in routed and other not in chosen:
-                chosen.append(other)
-                break
+        others = [*registry[place + 1 :], *registry[:place]]
+        free = [each for each in others if each not in {*routed, *chosen}]
+        chosen += free[:1]
     return tuple(chosen)
 
 
@@ -267,7 +255,7 @@ def random_domain(
 class FamilyCards:
     """The ceiling: shows the tier's cards that came from training problems of the problem's family."""
 
-    cards: Mapping[str, frozenset[str]]  # card ids by family
+    cards: Mapping[str, set[str]]  # card ids by family
     blocks: BlockSelector
 
     async def select(
@@ -280,7 +268,7 @@ class FamilyCards:
         """Return the cards, of any domain and relevance, as many as fit."""
         tree = self.blocks.tree
         budget = self.blocks.budget
-        own = self.cards.get(problem.family or "", frozenset())
+        own = self.cards.get(problem.family or "", ())
         every = tree.project(tier, tree.domain_names)
         block = [card for card in every if card.card_id in own]
         best = budget.best(problem.text, block)
@@ -295,18 +283,15 @@ class FamilyCards:
 
 def cards_by_family(
     tree: EpistemicTree, train: Iterable[Problem]
-) -> Mapping[str, frozenset[str]]:
+) -> dict[str, set[str]]:
     """Return, by family, the cards that its training problems support."""
-    families = {}
+    sources = cards_by_source(tree)
+    found: dict[str, set[str]] = {}
     for problem in train:
-        if problem.family:
-            families[one_line(problem.name)] = problem.family
-    found = defaultdict[str, set[str]](set)
-    for name, cards in cards_by_source(tree).items():
-        family = families.get(one_line(name))
-        if family:
-            found[family] |= cards
-    return {family: frozenset(cards) for family, cards in found.items()}
+        cards = sources.get(one_line(problem.name), ())
+        if problem.family and cards:
+            found.setdefault(problem.family, set()).update(cards)
+    return found
 
 
 def require_families(problems: Sequence[Problem]) -> None:
@@ -322,13 +307,10 @@ def require_gold_domains(
     problems: Sequence[Problem], names: Sequence[str]
 ) -> None:
     """Refuse problems whose domain is missing or not in the tree's registry."""
-    strange = [problem for problem in problems if problem.domain not in names]
-    if strange:
-        first = strange[0]
-        has = f"the domain '{first.domain}'" if first.domain else "none"
-        known = ", ".join(names) or "none"
-        raise DataError(
-            f"kace-oracle needs the tree's domains in the data: {len(strange)} of "
-            f"{len(problems)} problems have others, the first is {first.name!r} with {has}",
-            fix=f"give each problem a `domain` field with one of: {known}; or leave kace-oracle out",
-        )
+    for problem in problems:
+        if problem.domain not in names:
+            raise DataError(
+                f"kace-oracle needs the tree's domains in the data, and {problem.name!r} has"
+                f" {problem.domain or 'none'}",
+                fix=f"give each problem a `domain` field with one of: {', '.join(names)}",
+            )

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from kace.baselines.controls import cards_by_family
 from kace.baselines.systems import (
     Inputs,
     open_system,
@@ -41,13 +40,7 @@ from kace.learning.study import (
 )
 from kace.learning.teacher import Partition, open_teacher, partition
 from kace.models.base import ChatModel
-from kace.problems import (
-    Dataset,
-    Problem,
-    load_bundled,
-    load_problems,
-    problems_hash,
-)
+from kace.problems import Dataset, Problem, problems_hash
 from kace.runs.manifest import default_folder, manifest_of, solver_prompts
 from kace.runs.run import OnSolution, Run, ignore, work_through
 from kace.runs.shards import Shard
@@ -92,25 +85,9 @@ class Trial:
         }
         manifest = manifest_of(self.config, self.tree)
         manifest |= {"system": system, "data": problems}
-        right = self._right_cards()
-        if right:
-            manifest["right_cards"] = right
         if self.shard:
-            manifest |= self.shard.facts(data.problems)
+            manifest["shard"] = asdict(self.shard)
         return manifest
-
-    def _right_cards(self) -> dict[str, list[str]]:
-        """Return the cards from training problems of each family, where those are known."""
-        families = {problem.family for problem in self.data.problems}
-        if self.tree is None or families == {None}:
-            return {}
-        train = [*load_bundled("starter-1000", "train")]
-        train += load_bundled("techniques", "train")
-        if self.config.tree:
-            for file in self.config.tree.glob("learn/*/problems.jsonl"):
-                train += load_problems(file)
-        cards = cards_by_family(self.tree, train)
-        return {name: sorted(cards[name]) for name in cards if name in families}
 
     def folder(self) -> Path:
         """Return the default folder of the run."""
@@ -211,7 +188,7 @@ class TrainPlan:
 
     def manifest(self) -> dict[str, object]:
         """Return what a training depends on, free of secrets; epochs may grow."""
-        prompts = solver_prompts(self.config)
+        prompts = solver_prompts()
         for part in PROMPTS:
             prompts |= template_hashes(part)
         return {

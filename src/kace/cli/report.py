@@ -25,7 +25,7 @@ from kace.report.evaluation import (
     lead,
     page,
 )
-from kace.runs.compare import Change, Comparison, Harm, p_text
+from kace.runs.compare import Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
 from kace.runs.scores import ScoreReader
 from kace.runs.shards import merge_shards
@@ -118,10 +118,10 @@ def command(
 
 def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
     merged = merge_shards(shards, out)
-    size = f"{counted(merged.problems, 'problem')}, {counted(merged.solves, 'solve')}"
-    note(f"run          {out}: {size}")
-    for gap in merged.gaps:
-        note(f"missing      {gap}")
+    problems = counted(len(merged.solved), "problem")
+    note(f"run          {out}: {problems}, {counted(len(merged), 'solve')}")
+    if merged.missing:
+        note(f"missing      {counted(merged.missing, 'solve')}")
     return [out]
 
 
@@ -179,12 +179,12 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
 
 
 def _card_lines(harm: Harm) -> Iterator[str]:
-    """Yield right and wrong cards, then each card, the most harmful first."""
+    """Yield each card, the most harmful first."""
     cards = harm.cards
     if not cards:
         return
     rows = [("card", "shown", "gained", "broken", "")]
-    for each in (*harm.kinds, *cards[:LISTED]):
+    for each in cards[:LISTED]:
         flag = "breaks more than it gains" if each.flagged else ""
         counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
         rows.append((plain(each.card), *counts, flag))
@@ -193,13 +193,10 @@ def _card_lines(harm: Harm) -> Iterator[str]:
         yield f"and {len(cards) - LISTED:,} more"
 
 
-def _names(changes: Sequence[Change]) -> str:
-    """Return the changed problems by name; with several seeds, by how much if not by all."""
-    names = []
-    for change in changes[:LISTED]:
-        share = "" if abs(change.by) == 1 else f" ({change.by:+.2f})"
-        names.append(_ascii(change.name, 40) + share)
-    rest = len(changes) - LISTED
+def _names(changed: Sequence[str]) -> str:
+    """Return the changed problems by name."""
+    names = [_ascii(name, 40) for name in changed[:LISTED]]
+    rest = len(changed) - LISTED
     return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
 
 

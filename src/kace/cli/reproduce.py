@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ PAPER = tomllib.loads((DATA / "paper.toml").read_text(encoding="utf-8"))
 """What the paper reports; see the file."""
 TITLES = {
     "arms": "Beside the paper's figures (percent, 95 % intervals)",
-    "comparisons": "KACE against the other arms (points, 95 % intervals)",
     "tree": "The size of the tree",
     "costs": "What learning cost by epoch and phase (tokens)",
 }
@@ -92,13 +91,11 @@ def command(
     """
     config = options.config(preset=benchmark, profile=PROFILE[1])
     solver = ["--model", config.model, "--preset", benchmark]
-    for url in options.get("base_url") or ():
-        solver += ["--base-url", url]
     if options.get("config"):
         solver += ["--config", str(options.get("config"))]
-    for pair in options.get("set") or ():
-        solver += ["--set", pair]
-    teacher = options.get("teacher")
+    for name in ("base-url", "set"):
+        for value in options.get(name.replace("-", "_")) or ():
+            solver += [f"--{name}", value]
     tree = options.get("tree")
     recipe = Recipe(
         benchmark,
@@ -106,8 +103,8 @@ def command(
         out or Path("runs") / f"reproduce-{benchmark}",
         seeds,
         tree,
-        solver=tuple(solver),
-        teacher=("--teacher", teacher) if teacher else (),
+        tuple(solver),
+        options.get("teacher"),
     )
     size = _write_splits(recipe, config, options.limit)
     check_recipe(recipe)
@@ -135,18 +132,17 @@ class Recipe:
     seeds: int = 3
     tree: Path | None = None  # a frozen tree; without one, a tree is learned
     solver: tuple[str, ...] = ()  # its options, and all settings
-    teacher: tuple[str, ...] = ()
+    teacher: str | None = None
 
     @property
     def specs(self) -> list[Spec]:
-        """The rows of the arms."""
-        return [spec_of(arm) for arm in self.arms]
+        """The systems of the arms."""
+        return list(map(spec_of, self.arms))
 
     @property
-    def learns(self) -> bool:
-        """Whether a tree is learned."""
-        reads = any(spec.reads_tree for spec in self.specs)
-        return reads and self.tree is None
+    def reads_tree(self) -> bool:
+        """Whether some arm reads a tree."""
+        return any(spec.reads_tree for spec in self.specs)
 
     @property
     def read_tree(self) -> Path:
@@ -160,30 +156,36 @@ class Recipe:
     def commands(self) -> list[list[str]]:
         """Return everything to be done, in order, as words of the command line."""
         epochs = PAPER["epochs"][self.benchmark]
-        learn = ["learn", "--train", self.data("train"), *PROFILE]
-        learn += [*self.solver, *self.teacher]
+        learn = ["learn", "--train", self.data("train"), *PROFILE, *self.solver]
+        if self.teacher:
+            learn += ["--teacher", self.teacher]
+        chosen = str(self.read_tree)
         commands = []
-        if self.learns:
+        if self.reads_tree and self.tree is None:
             tree = str(self.out / "tree")
-            chosen = str(self.read_tree)
             validation = self.data("validation")
-            held_out = ["--held-out", validation]
-            held_out += ["--held-out", self.data("test")]
-            count = ["--epochs", str(epochs)]
-            commands.append([*learn, *held_out, *count, "--out", tree])
-            select = ["learn", "select", tree, "--validation", validation]
-            commands.append([*select, *self.solver, "--out", chosen])
+            words = ["--held-out", validation, "--held-out", self.data("test")]
+            words += ["--epochs", str(epochs), "--out", tree]
+            commands.append([*learn, *words])
+            words = ["learn", "select", tree, "--validation", validation]
+            commands.append([*words, *self.solver, "--out", chosen])
         trainings = {}
         for spec in self.specs:
             if spec.trainer:
                 method, passes = _training(spec)
                 words = ["--method", method, "--epochs", str(passes or epochs)]
                 if method == "reflections":
-                    words += ["--tree", str(self.read_tree)]
+                    words += ["--tree", chosen]
                 made = self._made(spec)
                 trainings[made] = [*learn, *words, "--out", made]
         commands += trainings.values()
-        commands += [self._evaluation(spec) for spec in self.specs]
+        ladders = [spec.name for spec in self.specs if not spec.attempts]
+        for spec in self.specs:
+            words = self._evaluation(spec)
+            if spec.name in ladders[1:]:
+                # Ladders make the same calls at ES, which are paid once.
+                words += ["--reuse", self._run(ladders[0])]
+            commands.append([*words, "--out", self._run(spec.name)])
         return commands
 
     def _made(self, spec: Spec) -> str:
@@ -192,6 +194,9 @@ class Recipe:
             return str(self.read_tree)
         method, epochs = _training(spec)
         return str(self.out / "trained" / f"{method}-{epochs}")
+
+    def _run(self, arm: str) -> str:
+        return str(self.out / "runs" / arm)
 
     def _evaluation(self, spec: Spec) -> list[str]:
         """Return the command that evaluates an arm on the test split."""
@@ -203,12 +208,7 @@ class Recipe:
             words += ["--artefact", self.data("train")]
         elif spec.artefact:
             words += ["--artefact", self._made(spec)]
-        # Ladders make the same calls at ES, which are paid once.
-        runs = self.out / "runs"
-        ladders = [each.name for each in self.specs if not each.attempts]
-        if spec.name in ladders[1:]:
-            words += ["--reuse", str(runs / ladders[0])]
-        return [*words, "--out", str(runs / spec.name)]
+        return words
 
 
 def _training(spec: Spec) -> tuple[str, int]:
@@ -275,54 +275,44 @@ def finish(recipe: Recipe, config: Config) -> None:
     tables = open_tables([recipe.out / "runs" / arm for arm in recipe.arms])
     base = "kace" if "kace" in recipe.arms else None
     evaluation = evaluation_of(tables, base=base, prices=config.prices)
-    found = paper_tables(recipe, evaluation)
+    found = {
+        "arms": list(arm_rows(recipe.benchmark, evaluation)),
+        "tree": [],
+        "costs": [],
+    }
+    if recipe.reads_tree:
+        tree = open_tree(recipe.read_tree)
+        found["tree"] = list(tree_sizes(tree, recipe.benchmark))
+        if recipe.tree is None:
+            bill = read_bill(recipe.out / "tree" / "learn")
+            found["costs"] = cost_rows(bill)
     write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
     sections = {}
     for name, rows in found.items():
         if rows:
-            sections[TITLES[name]] = _cells(rows)
-            print_lines(["", TITLES[name], *aligned(_cells(rows))])
+            cells = [list(rows[0]), *map(_cells, rows)]
+            sections[TITLES[name]] = cells
+            print_lines(["", TITLES[name], *aligned(cells)])
     evaluation = replace(evaluation, title=f"The paper's {recipe.benchmark}")
     path = recipe.out / "report" / "index.html"
     write_atomic(path, page(evaluation, sections))
     note(f"report       {path}")
 
 
-def paper_tables(recipe: Recipe, found: Evaluation) -> dict[str, list[Row]]:
-    """Return the paper's figures beside ours: arms, comparisons, tree and costs."""
-    paper = PAPER["accuracy"][recipe.benchmark]
-    calls = PAPER["calls"][recipe.benchmark]
-    arms = []
+def arm_rows(benchmark: str, found: Evaluation) -> Iterator[Row]:
+    """Yield the paper's figures beside ours."""
     for arm in found.arms:
-        if arm.accuracy is not None and arm.wilson is not None:
-            row: Row = {"arm": arm.name, "paper": paper.get(arm.name)}
-            row |= {"here": _percent(arm.accuracy), **_ends(*arm.wilson)}
-            row["paper's calls"] = calls.get(arm.name)
-            arms.append({**row, "calls": round(arm.paper_calls, 2)})
-    comparisons = []
-    for each in found.comparisons:
-        if found.base == "kace":
-            row = {"kace against": each.other, "paper": None}
-            if each.other in paper:
-                row["paper"] = round(paper["kace"] - paper[each.other], 1)
-            low, high = each.interval
-            row |= {"difference": _percent(-each.difference)}
-            row |= _ends(-high, -low)
-            comparisons.append({**row, "p (Holm)": round(each.adjusted, 4)})
-    sizes = []
-    if any(spec.reads_tree for spec in recipe.specs):
-        sizes = tree_sizes(open_tree(recipe.read_tree))
-        cards = ("the paper's", "", *PAPER["trees"][recipe.benchmark])
-        sizes.append(dict(zip(sizes[0], cards, strict=True)))
-    costs = []
-    if recipe.learns:
-        costs = cost_rows(read_bill(recipe.out / "tree" / "learn"))
-    return {
-        "arms": arms,
-        "comparisons": comparisons,
-        "tree": sizes,
-        "costs": costs,
-    }
+        if arm.accuracy is None or arm.wilson is None:
+            continue
+        yield {
+            "arm": arm.name,
+            "paper": PAPER["accuracy"][benchmark].get(arm.name),
+            "here": _percent(arm.accuracy),
+            "low": _percent(arm.wilson.low),
+            "high": _percent(arm.wilson.high),
+            "paper's calls": PAPER["calls"][benchmark].get(arm.name),
+            "calls": round(arm.paper_calls, 2),
+        }
 
 
 def _percent(share: float) -> float:
@@ -330,50 +320,46 @@ def _percent(share: float) -> float:
     return round(100 * share, 1) + 0.0
 
 
-def _ends(low: float, high: float) -> Row:
-    return {"low": _percent(low), "high": _percent(high)}
-
-
-def tree_sizes(tree: EpistemicTree) -> list[Row]:
-    """Return the cards and tokens of every cell, and of the whole tree."""
+def tree_sizes(tree: EpistemicTree, benchmark: str) -> Iterator[Row]:
+    """Yield the cards and tokens of every cell, of the whole tree, and of the paper's."""
     cells: dict[tuple[str, str], list[int]] = {}
     for card in tree.shown:
         for domain in card.domain_tags:
             cell = (card.difficulty_tag.value, domain)
             cells.setdefault(cell, []).append(estimate(card))
     cells["all", ""] = [estimate(card) for card in tree.shown]
-    sizes = []
-    for (difficulty, domain), tokens in cells.items():
-        size: Row = {"difficulty": difficulty, "domain": domain}
-        size |= {"cards": len(tokens), "tokens": sum(tokens)}
-        size["tokens per card"] = round(sum(tokens) / (len(tokens) or 1))
-        sizes.append(size)
-    return sizes
+    rows = []
+    for cell, tokens in cells.items():
+        mean = round(sum(tokens) / (len(tokens) or 1))
+        rows.append((*cell, len(tokens), sum(tokens), mean))
+    rows.append(("the paper's", "", *PAPER["trees"][benchmark]))
+    heads = ("difficulty", "domain", "cards", "tokens", "tokens per card")
+    for row in rows:
+        yield dict(zip(heads, row, strict=True))
 
 
 def cost_rows(bill: Bill) -> list[Row]:
     """Return what each role used by epoch and phase, then what the paper reports."""
     rows: list[Row] = []
     for part in bill.parts:
-        row: Row = {"part": part.role}
-        row |= {"cache write": part.written, "cache read": part.cached}
-        row["fresh input"] = part.input - part.cached - part.written
-        row |= {"output": part.output, "usd": part.usd}
+        row = {
+            "part": part.role,
+            "cache write": part.written,
+            "cache read": part.cached,
+            "fresh input": part.input - part.cached - part.written,
+            "output": part.output,
+            "usd": part.usd,
+        }
         rows.append(row)
     for given in PAPER["costs"] if rows else ():
         rows.append({name: given.get(name) for name in rows[0]})
     return rows
 
 
-def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a table as text, its heads first."""
-    cells = [list(rows[0])]
-    for row in rows:
-        line = []
-        for value in row.values():
-            if value is None:
-                line.append("")
-            else:
-                line.append(f"{value:,}" if type(value) is int else str(value))
-        cells.append(line)
+def _cells(row: Row) -> list[str]:
+    """Return a row as text."""
+    cells = []
+    for value in row.values():
+        text = "" if value is None else str(value)
+        cells.append(f"{value:,}" if type(value) is int else text)
     return cells

@@ -41,7 +41,6 @@ from kace.ladder.tiers import TierName
 from kace.models.base import (
     ChatModel,
     Message,
-    Messages,
     Question,
     Role,
     Tokenizer,
@@ -276,7 +275,7 @@ class Classifier:
             seed=self.seed,
             tier=REFINED if seen else FIRST,
             read=lambda reply: read_domains(reply, names) or None,
-            again=_retry_prompt,
+            retry=template("classify_retry"),
             choices=choices_of(names),
         )
         found = await ask(self.model, question)
@@ -324,13 +323,6 @@ def _examples(registry: Sequence[Domain]) -> list[Message]:
                 turns.append(Message(Role.USER, shown))
                 turns.append(Message(Role.ASSISTANT, _reply(domain.name)))
     return turns
-
-
-def _retry_prompt(messages: Messages, reply: str) -> Messages:
-    # The reply itself is not shown again, since a problem may have dictated it.
-    last = messages[-1]
-    retry = template("classify_retry")
-    return (*messages[:-1], Message(last.role, f"{last.content}\n\n{retry}"))
 
 
 def _reply(*names: str) -> str:

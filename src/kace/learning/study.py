@@ -213,7 +213,7 @@ class LearnPlan:
             "settings": self.settings.model_dump(mode="json"),
             "start": self.start.content_hash() if self.start else None,
             "prompts": {
-                **solver_prompts(self.config),
+                **solver_prompts(),
                 **template_hashes("teacher"),
             },
             "train": {

@@ -282,9 +282,7 @@ class Question(Generic[T]):
     seed: int
     tier: str  # under which its calls are kept
     read: Callable[[str], T | None]  # parses a reply; `None` if it is unusable
-    again: Callable[
-        [Messages, str], Messages
-    ]  # the question after an unusable reply
+    retry: str  # added to the question after an unusable reply
     choices: tuple[
         str, ...
     ] = ()  # all valid replies, for models that can be constrained
@@ -317,7 +315,10 @@ async def ask(model: ChatModel, question: Question[T]) -> AskResult[T]:
         value = question.read(reply.text)
         if value is not None:
             return AskResult(value, index + 1, usage, raw)
-        messages = question.again(messages, reply.text)
+        # The reply is not shown again, since a problem may have dictated it.
+        last = question.messages[-1]
+        again = Message(last.role, f"{last.content}\n\n{question.retry}")
+        messages = (*question.messages[:-1], again)
     return AskResult(None, ASK_TRIES, usage, raw)
 
 

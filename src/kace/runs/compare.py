@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -29,15 +29,6 @@ DIFFERENT_DATA = "The arms were not run on the same problems: comparisons hold f
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A problem on which two runs differ."""
-
-    problem: str
-    name: str
-    by: float  # the share of its seeds gained; below zero, lost
-
-
-@dataclass(frozen=True, slots=True)
 class Harm:
     """What showing cards did, over labelled solves that the base has too."""
 
@@ -50,9 +41,6 @@ class Harm:
     )  # 95 % Wilson of the rate, each cluster counted once
     cluster: str
     cards: tuple[CardUse, ...]  # the most harmful first
-    # Solves that read a card of their problem's family, and those that read none:
-    # known where the run's families and those of the training problems are.
-    kinds: tuple[CardUse, ...] = ()
 
     @property
     def rate(self) -> float | None:
@@ -103,8 +91,10 @@ class Comparison:
     p: float  # two-sided
     adjusted: float  # `p` after Holm's correction
     compared: int  # how many runs were compared with the base
-    gained: tuple[Change, ...]  # problems done better, largest first
-    lost: tuple[Change, ...]
+    gained: tuple[
+        str, ...
+    ]  # problems done better by name, largest change first
+    lost: tuple[str, ...]
     identical: bool  # whether every paired solve is equally right
     mdd: float | None
     """The smallest difference that this many clusters would call at 5 % four times in
@@ -193,11 +183,7 @@ def compare(
     difference = math.fsum(shares.values()) / len(shares)
     p = sign_flip(flips.values())
     names = {pair.problem: pair.name for pair in pairs}
-    changes = []
-    for problem, share in shares.items():
-        if share:
-            changes.append(Change(problem, names[problem], share))
-    changes.sort(key=lambda change: (-abs(change.by), change.name))
+    ordered = sorted(shares, key=lambda name: (-abs(shares[name]), names[name]))
     single = len(pairs) == len(found)
     notes = []
     for table in (base, other):
@@ -220,11 +206,11 @@ def compare(
         p=p,
         adjusted=p,
         compared=1,
-        gained=tuple(change for change in changes if change.by > 0),
-        lost=tuple(change for change in changes if change.by < 0),
+        gained=tuple(names[each] for each in ordered if shares[each] > 0),
+        lost=tuple(names[each] for each in ordered if shares[each] < 0),
         identical=all(pair.correct is pair.was for pair in pairs),
         mdd=_detectable(found, len(shares), max(times.values())),
-        harm=_harm_of(other, pairs, by),
+        harm=_harm_of(pairs, by),
         notes=tuple(notes),
     )
 
@@ -253,9 +239,7 @@ def pairs_of(base: Table, other: Table) -> list[SolveRow]:
     return sorted(pairs, key=lambda pair: (pair.problem, pair.seed))
 
 
-def _harm_of(
-    other: Table, pairs: Sequence[SolveRow], by: Clusters
-) -> Harm | None:
+def _harm_of(pairs: Sequence[SolveRow], by: Clusters) -> Harm | None:
     """Return what cards did; `None` for a run that had no card to show."""
     shown = [pair for pair in pairs if pair.cards]
     abstained = sum(pair.abstained for pair in pairs)
@@ -281,20 +265,7 @@ def _harm_of(
         interval=interval,
         cluster=by.field,
         cards=tuple(uses),
-        kinds=tuple(uses_of(_kinds_of(other, shown))),
     )
-
-
-def _kinds_of(
-    other: Table, shown: Iterable[SolveRow]
-) -> Iterator[tuple[str, SolveRow]]:
-    """Yield solves by whether they read a right card, where families are known."""
-    known = other.manifest.part("right_cards")
-    families = other.problem_field("family") if known else {}
-    for pair in shown if known else ():
-        right = known.get(families.get(pair.problem, ""))
-        fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
-        yield "a right card" if fits else "only wrong cards", pair
 
 
 def p_text(value: float) -> str:

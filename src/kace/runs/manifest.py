@@ -14,11 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kace.answers.kinds import MATHEMATICS
 from kace.config import RECORDED, Config, RetrievalConfig, base_urls, first_url
 from kace.errors import DataError, UsageError, public_url
 from kace.files import read_plain, readable, write_atomic
-from kace.ladder.prompt import subject_of, template_hashes
+from kace.ladder.prompt import template_hashes
 
 if TYPE_CHECKING:
     from kace.cards.tree import EpistemicTree
@@ -28,8 +27,8 @@ HELD = ("v", "config", "prompts", "tree", "system", "data", "shard")
 """The parts that must stay the same when a run is opened again. Seeds may be added."""
 PACE = frozenset({"timeout", "max_connections"})
 """Settings of how fast a run goes, which may change."""
-NAMED = ("subject", "answers", "tolerance", "vote")
-"""Settings that the manifest names only if they are not the default."""
+TEACHING = {"teacher", "teacher_base_url", "teacher_max_tokens"}
+"""Settings of runs in which the teacher takes part."""
 SHOWN = 9  # differing settings that an error names
 _RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
 
@@ -40,6 +39,7 @@ class Manifest:
     def __init__(self, content: Mapping[str, object] | None = None) -> None:
         """Take the content of a run.json."""
         self.content = content or {}
+        self.kace = self._text("", "kace")
         self.system = self._text("system", "name")
         self.model = self._text("config", "model")
         self.preset = self._text("config", "preset")
@@ -49,8 +49,6 @@ class Manifest:
         self.problems = self._number("data", "problems")
         self.tree_hash = self._text("tree", "hash")
         self.tree_cards = self._number("tree", "cards")
-        kace = self.content.get("kace")
-        self.kace = kace if isinstance(kace, str) else ""
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
@@ -58,8 +56,8 @@ class Manifest:
         return cls(_read(path))
 
     def part(self, name: str) -> Mapping[str, object]:
-        """Return a part such as `config`; empty if the manifest has none."""
-        part = self.content.get(name)
+        """Return a part such as `config`, or the whole; empty if the manifest has none."""
+        part = self.content.get(name) if name else self.content
         return part if isinstance(part, dict) else {}
 
     def _text(self, part: str, name: str) -> str:
@@ -72,43 +70,36 @@ class Manifest:
 
     def facts(self) -> dict[str, object]:
         """Return what is known of the run by name, without the empty parts."""
-        known = {**vars(self)}
-        del known["content"]
-        return {name: value for name, value in known.items() if value}
+        found = {name: value for name, value in vars(self).items() if value}
+        found.pop("content", None)
+        return found
 
 
 def manifest_of(
     config: Config, tree: EpistemicTree | None = None
 ) -> dict[str, object]:
     """Return what a run depends on, free of secrets. A tree counts by its content."""
+    recorded = RECORDED | TEACHING if config.synthesis else RECORDED
     settings = config.model_dump(
-        mode="json", exclude_none=True, include=RECORDED
+        mode="json", exclude_none=True, include=recorded
     )
-    for name in ("base_url", "anthropic_base_url"):
-        if name in settings:
+    for name in settings:
+        if name.endswith("base_url"):
             settings[name] = first_url(settings[name])
-    if config.synthesis:
-        settings |= _teacher_settings(config)
-    for name in NAMED:
-        value = getattr(config, name)
-        if value != _default(name):
-            settings[name] = value
     if config.asks_logprobs:
         settings["logprobs"] = True
-    sampling = config.tier_sampling()
-    settings["sampling"] = {
-        tier: asdict(draw) for tier, draw in sampling.items()
-    }
+    settings["sampling"] = {}
+    for tier, draw in config.tier_sampling().items():
+        settings["sampling"][tier] = asdict(draw)
+    size = {"hash": tree.content_hash(), "cards": len(tree)} if tree else None
     manifest = {
         "v": RUN_VERSION,
         "kace": version("kace"),
         "python": platform.python_version(),
         "config": settings,
-        "tree": {"hash": tree.content_hash(), "cards": len(tree)}
-        if tree
-        else None,
+        "tree": size,
         "sources": dict(config.sources),
-        "prompts": solver_prompts(config),
+        "prompts": solver_prompts(),
     }
     endpoints = list(map(public_url, base_urls(config.base_url)))
     if len(endpoints) > 1:  # how fast a run goes, not what it finds
@@ -116,22 +107,11 @@ def manifest_of(
     return manifest
 
 
-def solver_prompts(config: Config) -> dict[str, str]:
+def solver_prompts() -> dict[str, str]:
     """Return the hashes of the templates that a solve may use."""
-    found = dict(template_hashes(""))
-    if config.retrieval.prompts == "paper":
-        found |= template_hashes("paper")
-    if subject_of(config) != MATHEMATICS:
-        found |= template_hashes("subject")
-    return found
-
-
-def _teacher_settings(config: Config) -> dict[str, object]:
-    """Return the teacher's settings, for runs in which the teacher takes part."""
-    found: dict[str, object] = {"teacher": config.teacher}
-    if config.teacher_base_url:
-        found["teacher_base_url"] = first_url(config.teacher_base_url)
-    found["teacher_max_tokens"] = config.teacher_max_tokens
+    found: dict[str, str] = {}
+    for part in ("", "paper", "subject"):
+        found |= template_hashes(part)
     return found
 
 
@@ -143,10 +123,8 @@ def default_folder(
     """Return where a run goes by default: a name that the same command finds again."""
     parts = [manifest["config"], manifest["prompts"], manifest["tree"]]
     settings = json.dumps(parts, sort_keys=True).encode()
-    return (
-        Path("runs")
-        / f"{name}-{hashlib.sha256(settings + source).hexdigest()[:10]}"
-    )
+    digest = hashlib.sha256(settings + source).hexdigest()
+    return Path("runs") / f"{name}-{digest[:10]}"
 
 
 def hold_to(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kace.config import Price
 from kace.errors import UsageError, counted
 from kace.ladder.tiers import ExitPath
-from kace.models.base import Usage
+from kace.models.base import Usage, total
 from kace.models.budget import free_price
 from kace.runs.stats import Interval, cluster_interval, effective, wilson
 from kace.runs.table import SolveRow, Table
@@ -297,9 +297,9 @@ def metrics_of(
         paper_calls=per_solve("paper_calls"),
         real_calls=per_solve("real_calls"),
         classifier_calls=per_solve("classifier_calls"),
-        input=per_solve("input"),
-        cached=per_solve("cached"),
-        output=per_solve("output"),
+        input=per_solve("usage.input"),
+        cached=per_solve("usage.cached"),
+        output=per_solve("usage.output"),
         cost=_cost(rows, price or free_price(manifest.model)),
         exits=exits,
         buckets=_bucket_rows(scores, rates, exits) if scores else (),
@@ -329,21 +329,15 @@ def _seed_scores(rows: Iterable[SolveRow]) -> tuple[SeedScore, ...]:
 def _cost(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
     """Return the cost by role. Traces do not record cache writes: priced as fresh."""
 
-    def tokens(prefix: str) -> Usage:
-        names = (f"{prefix}input", f"{prefix}cached", f"{prefix}output")
-        return Usage(*(_sum(rows, name) for name in names))
+    def cost(name: str, calls: str, usage: str, batched: Usage) -> RoleCost:
+        tokens = total(map(attrgetter(usage), rows))
+        usd = None if price is None else price.mixed(tokens, batched)
+        return RoleCost(name, _sum(rows, calls), tokens, usd)
 
-    def cost(role: str, calls: int, usage: Usage, batched: Usage) -> RoleCost:
-        usd = None if price is None else price.mixed(usage, batched)
-        return RoleCost(role, calls, usage, usd)
-
-    made = _sum(rows, "real_calls")
-    roles = [cost("solver", made, tokens(""), tokens("batch_"))]
-    routing = _sum(rows, "classifier_calls")
-    if routing:
-        usage = tokens("classifier_")
-        roles.append(cost("classifier", routing, usage, Usage()))
-    return RunCost(tuple(roles))
+    batched = total(row.batch for row in rows)
+    solver = cost("solver", "real_calls", "usage", batched)
+    classifier = cost("classifier", "classifier_calls", "classifier", Usage())
+    return RunCost((solver, classifier) if classifier.calls else (solver,))
 
 
 def _card_tokens(rows: Sequence[SolveRow]) -> CardTokens | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kace.errors import DataError, UsageError, one_line
+from kace.models.base import Usage, total
 from kace.problems import MAX_LABEL, read_rows
 from kace.runs.table import LIMIT, SolveRow, Table, name_apart
 
@@ -41,23 +42,19 @@ class ScoreReader:
         places: list[str] = []
         for path in paths:
             if path.is_dir() or not path.exists():
-                found = [Table.open(path)]
+                tables.append(Table.open(path))
             elif path.suffix in LOGS:
-                found = [self.read_log(path)]
+                tables.append(self.read_log(path))
             else:
-                found = self.read_file(path)
-            for table in found:
-                tables.append(table)
-                places.append(
-                    f"{path} {table.name}"
-                    if table.folder is None
-                    else str(path)
-                )
+                tables += self.read_file(path)
+            for table in tables[len(places) :]:
+                read = "" if table.folder else f" {table.name}"
+                places.append(f"{path}{read}")
         return name_apart(tables, places)
 
     def read_file(self, path: Path) -> list[Table]:
         """Read a file with a problem, a system and a score per row, and maybe a seed."""
-        systems: dict[str, dict[tuple[str, int], SolveRow]] = {}
+        systems: dict[str, list[SolveRow]] = {}
         for number, row in read_rows(path):
             where = f"{path}:{number}"
             missing = ", ".join(COLUMNS - row.keys())
@@ -73,26 +70,22 @@ class ScoreReader:
                     f"{where}: the seed '{seed[:40]}' is no whole number",
                     fix="number the repetitions from 0",
                 )
-            name = one_line(texts["problem"], MAX_LABEL)
-            solve = SolveRow(
-                problem=_hash(texts["problem"]),
-                label=name,
-                family=texts.get(self.cluster or "cluster") or None,
-                domain=None,
-                seed=int(seed),
-                correct=self.is_right(row["score"], where),
+            solve = _row(
+                texts["problem"],
+                int(seed),
+                texts.get(self.cluster or "cluster"),
+                self.is_right(row["score"], where),
             )
-            solves = systems.setdefault(one_line(texts["system"], 80), {})
-            if (solve.problem, solve.seed) in solves:
-                raise DataError(
-                    f"{where}: another score of this problem, system and seed",
-                    fix="number repetitions in a column 'seed'",
-                )
-            solves[solve.problem, solve.seed] = solve
+            systems.setdefault(one_line(texts["system"], 80), []).append(solve)
         tables = []
         for name, solves in systems.items():
             manifest = {"data": {"name": path.name}}
-            table = Table.of(solves.values(), name=name, manifest=manifest)
+            table = Table.of(solves, name=name, manifest=manifest)
+            if table.retried:
+                raise DataError(
+                    f"{path}: two scores of one problem, system '{name}' and seed",
+                    fix="number repetitions in a column 'seed'",
+                )
             tables.append(table)
         return tables
 
@@ -126,9 +119,7 @@ class ScoreReader:
 
     def _row(self, sample: Any, path: str) -> SolveRow:
         """Return the row of a sample of inspect_ai."""
-        name = one_line(str(sample.id), MAX_LABEL)
-        where = f"{path}: sample {name}"
-        family = (sample.metadata or {}).get(self.cluster or "family")
+        where = f"{path}: sample {one_line(str(sample.id), MAX_LABEL)}"
         scores = sample.scores or {}
         correct = False if sample.error else None
         chosen = self.scorer or "".join(scores)
@@ -139,17 +130,15 @@ class ScoreReader:
                 f"{where} has the scores {', '.join(scores)}",
                 fix="name one of them: --scorer NAME",
             )
-        used = (sample.model_usage or {}).values()
-        return SolveRow(
-            problem=_hash(name),
-            label=name,
-            family=None if family is None else str(family),
-            domain=None,
-            seed=sample.epoch - 1,
-            correct=correct,
+        family = (sample.metadata or {}).get(self.cluster or "family")
+        used = []
+        for usage in (sample.model_usage or {}).values():
+            used.append(Usage(usage.input_tokens, 0, usage.output_tokens))
+        row = _row(str(sample.id), sample.epoch - 1, family, correct)
+        return replace(
+            row,
             failed=sample.error is not None,
-            input=sum(usage.input_tokens for usage in used),
-            output=sum(usage.output_tokens for usage in used),
+            usage=total(used),
         )
 
     def is_right(self, value: object, where: str) -> bool | None:
@@ -171,5 +160,15 @@ class ScoreReader:
         return number == 1.0
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _row(
+    problem: str, seed: int, family: object, correct: bool | None
+) -> SolveRow:
+    """Return the row of a score; a problem is known by its name alone."""
+    return SolveRow(
+        problem=hashlib.sha256(problem.encode()).hexdigest()[:16],
+        label=one_line(problem, MAX_LABEL),
+        family=str(family) if family else None,
+        domain=None,
+        seed=seed,
+        correct=correct,
+    )

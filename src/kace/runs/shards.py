@@ -6,12 +6,10 @@ of the file do not matter.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from kace.errors import DataError, UsageError
 from kace.files import inside
@@ -59,54 +57,32 @@ class Shard:
                 found.append(problem)
         return tuple(found)
 
-    def facts(self, problems: Sequence[Problem]) -> dict[str, object]:
-        """Return what the manifest of its run records."""
-        ids = "".join(sorted(problem.id for problem in problems))
-        among = hashlib.sha256(ids.encode()).hexdigest()
-        count = len(self.take(problems))
-        return {"shard": {**asdict(self), "problems": count, "among": among}}
-
     def folder(self, whole: Path) -> Path:
         """Return where its run goes, beside that of all problems."""
         return whole.with_name(f"{whole.name}-{self.index}of{self.of}")
 
 
-class MergedRun(NamedTuple):
-    """The merged run, and what it lacks in sentences."""
-
-    problems: int
-    solves: int
-    gaps: tuple[str, ...]
-
-
-def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
+def merge_shards(folders: Sequence[Path], out: Path) -> Table:
     """Merge the runs of shards into one run, which can be resumed like any other.
 
     Refuses runs that differ in more than the shard. After a kill, the same command
     continues.
     """
     manifests = [Manifest.read(folder / "run.json") for folder in folders]
-    parts = [manifest.part("shard") for manifest in manifests]
-    found = {}  # problems by shard
-    for folder, part in zip(folders, parts, strict=True):
+    whole = manifests[0].part("shard")
+    shared = {**manifests[0].content}
+    shared.pop("shard", None)
+    for folder, manifest in zip(folders, manifests, strict=True):
+        part = manifest.part("shard")
         try:
-            shard = Shard.read(f"{part['index']}/{part['of']}")
-            size = int(str(part["problems"]))
-            part["among"]
-        except (KeyError, ValueError, UsageError):
+            Shard.read(f"{part['index']}/{part['of']}")
+        except (KeyError, UsageError):
             raise DataError(
                 f"{folder} is no shard", fix="give runs made with --shard I/N"
             ) from None
-        if any(part[name] != parts[0][name] for name in ("of", "among")):
-            raise UsageError(
-                f"{folder} is a shard of other problems than {folders[0]}",
-                fix="merge shards of one division of one file",
-            )
-        found[shard.index] = size
-    shared = {**manifests[0].content}
-    del shared["shard"]
-    for folder, manifest in zip(folders, manifests, strict=True):
         others = differences(shared, manifest.content, SHARED)
+        if part["of"] != whole["of"]:
+            others.append("number of parts")
         if others:
             raise UsageError(
                 f"{folder} is a shard with another {', another '.join(others)}",
@@ -123,16 +99,4 @@ def merge_shards(folders: Sequence[Path], out: Path) -> MergedRun:
             for solution in table.solutions(texts=False):
                 if run.pending(solution.problem, solution.seed):
                     run.keep(solution)
-    merged = Table.open(out)
-    missing = []
-    for index in range(1, shard.of + 1):
-        if index not in found:
-            missing.append(str(index))
-    gaps = []
-    if missing:
-        gaps.append(f"shards missing: {', '.join(missing)}")
-    wanted = sum(found.values()) * max(1, len(merged.seeds))
-    if len(merged) < wanted:
-        lacking = wanted - len(merged)
-        gaps.append(f"{lacking:,} of {wanted:,} solves missing")
-    return MergedRun(len(merged.solved), len(merged), tuple(gaps))
+        return run.table

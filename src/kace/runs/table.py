@@ -32,7 +32,7 @@ from kace.ladder.record import (
     parse_solution,
 )
 from kace.ladder.tiers import ExitPath
-from kace.models.base import Usage
+from kace.models.base import Usage, total
 from kace.models.cache import CallStore
 from kace.problems import Problem, problem_of
 from kace.runs.manifest import Manifest
@@ -59,6 +59,7 @@ LIMIT = 1 << 62  # numbers from here on are damage
 MAX_WORDS = 200  # characters of a search text
 MAX_SHARES = 200  # groups of solves in a table
 NO_LADDER = "none"
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,10 @@ class SolveRow:
     real_calls: int = 0
     attempts: int = 0
     right_attempts: int = 0
-    input: int = 0  # prompt tokens of the solver, cached ones included
-    cached: int = 0
-    output: int = 0
+    usage: Usage = NO_USAGE  # of the solver
     classifier_calls: int = 0
-    classifier_input: int = 0
-    classifier_cached: int = 0
-    classifier_output: int = 0
+    classifier: Usage = NO_USAGE
+    batch: Usage = NO_USAGE  # of calls made in batches, part of the solver's
     card_tokens: int = 0  # of learned text in the fullest prompt of the solve
     estimated: bool = (
         False  # whether those are estimated from the text's length
@@ -93,9 +91,6 @@ class SolveRow:
         False  # whether no card was shown though some were eligible
     )
     seconds: float = 0.0
-    batch_input: int = 0  # tokens of calls made in batches, part of those above
-    batch_cached: int = 0
-    batch_output: int = 0
     answer: str | None = None
     expected: str | None = None
     was: bool | None = None  # `correct` of the same solve in the base run
@@ -150,28 +145,18 @@ def row_of(solution: Solution) -> SolveRow:
             recall.classifier_cached,
             recall.classifier_output,
         )
-    batch = Usage()
-    for attempt in solution.made:
-        if attempt.batch:
-            batch += attempt.usage
-    usage = solution.usage
+    batched = [each.usage for each in solution.made if each.batch]
     return SolveRow(
         **{name: getattr(solution, name) for name in SHARED},
         attempts=len(solution.attempts),
         right_attempts=sum(each.correct is True for each in solution.attempts),
-        input=usage.input,
-        cached=usage.cached,
-        output=usage.output,
+        usage=solution.usage,
         classifier_calls=classifier_calls,
-        classifier_input=routing.input,
-        classifier_cached=routing.cached,
-        classifier_output=routing.output,
+        classifier=routing,
+        batch=total(batched),
         card_tokens=max(read),
         estimated=any(recall.estimated for recall in solution.recalls),
         cards=tuple(cards),
-        batch_input=batch.input,
-        batch_cached=batch.cached,
-        batch_output=batch.output,
     )
 
 
@@ -195,15 +180,15 @@ PLAIN = (
     "answer",
     "expected",
     "seed",
-    "input",
-    "output",
     "attempts",
     "seconds",
 )
 FIELDS: Mapping[str, Callable[[SolveRow], Any]] = {
     **{name: attrgetter(name) for name in PLAIN},
+    "input": lambda row: row.usage.input,
+    "output": lambda row: row.usage.output,
     "calls": lambda row: row.paper_calls,
-    "tokens": lambda row: row.input + row.output,
+    "tokens": lambda row: row.usage.input + row.usage.output,
     "cards": lambda row: len(row.cards),
     "right": lambda row: row.right_attempts,
 }
@@ -747,7 +732,9 @@ class Table:
         found = []
         for row in self:
             values = asdict(row)
-            del values["was"]
+            for name in ("was", "classifier", "batch"):
+                del values[name]
+            values |= values.pop("usage")
             values["cards"] = " ".join(row.cards)
             values["text"] = texts.get(row.problem)
             found.append(values)
@@ -777,8 +764,7 @@ def load_run(folder: str | Path) -> RecordedRun:
 
 def out_of_range(row: SolveRow) -> str:
     """Return which number of a row is out of range, or nothing."""
-    for name in SolveRow.__slots__:
-        value = getattr(row, name)
+    for name, value in (asdict(row) | asdict(row.usage)).items():
         if isinstance(value, int | float) and not abs(value) < LIMIT:
             return f"{name}: too large a number"
     return ""
