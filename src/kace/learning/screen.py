@@ -15,8 +15,9 @@ exhortations, and carry over nothing from the problems:
 
 A number is telling when it does not occur everywhere: 7 and 180 do, 142 does not.
 
-What is not covered: an answer that a teacher hides on purpose (in base64, as a sum of
-words), and a story told in other words. The screen catches accidents.
+What is not covered: an answer that a teacher hides on purpose (in base64, as a sum), an
+equal expression (the root of 68 for twice that of 17), and a story told in other words.
+The screen catches accidents.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from kace.answers.exact import Formula
 from kace.answers.extract import Answer
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Example
 from kace.errors import one_line
@@ -252,12 +252,13 @@ def _own_leaks(
     if keys & set(_given_keys(text)) - {"=0", "=1"}:
         yield "answer_leak", "calls an answer what is the answer of"
     whole = bool(numbers) and numbers <= found
-    known = whole or any(map(_is_telling_key, keys))
+    rare = any(map(is_telling, numbers_in(answer)))
+    known = whole or rare or any(map(_is_telling_key, keys))
     if known and not keys.isdisjoint(_value_keys(text)):
         yield "answer_leak", "holds the answer of"
     parts = set(_tokens(answer))
     compound = not " ".join(parts).isdigit()
-    if compound and any(map(is_telling, numbers_in(answer))):
+    if known and compound:
         for line in text.split("\n"):
             if parts.issubset(_tokens(line)):
                 yield "answer_leak", "holds the parts of the answer of"
@@ -271,25 +272,13 @@ def _own_leaks(
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_ARGUMENT = r"\s*(?:\{[^{}]*\}|\d)"
-_OPERAND = (
-    rf"(?:\\[dtc]?frac{_ARGUMENT}{_ARGUMENT}|\\[dt]?binom{_ARGUMENT}{_ARGUMENT}"
-    rf"|\\sqrt{_ARGUMENT}|\\pi(?![A-Za-z])|\d+(?:\.\d+)?(?:\s*\\?%|\s+percent\b)?!?)"
-)
-_OPERATOR = r"(?:[-+*/^:]|\\(?:cdot|times|div)(?![A-Za-z]))"
-_EXPRESSION = re.compile(
-    rf"-?\(*{_OPERAND}(?:\)*{_OPERATOR}?[({{]*-?{_OPERAND}[)}}]*)*"
+# No letter belongs to it, as in `20n`.
+_VALUE = re.compile(
+    r"(?<![\w.^{\\-])-?\d+(?:\.\d+)?(?:/\d+)?(?:\s*\\?%|\s+percent\b)?(?![\w^({!]|\.\d)"
 )
 _SEQUENCE = re.compile(
     r"(?<!\()\b(?:\d{1,9}, ?){5,}\d{1,9}"
 )  # such as the primes
-_AROUND = re.compile(rf"\s*({_OPERATOR})\s*")
-_LETTER_BEFORE = re.compile(
-    r"(?:(?<![A-Za-z\\])[A-Za-z]|\\(?!boxed|fbox|text|pi)[A-Za-z]+)[-+*/^_(){}]*$"
-)
-_LETTER_AFTER = re.compile(
-    r"[-+*/^(){}]*(?:[A-Za-z](?![A-Za-z])|\\(?!text|end)[A-Za-z]+)"
-)
 _PERCENT = re.compile(r"\s*(?:\\?%|percent)$")
 _MEASURED = (
     re.compile(  # a number with its unit; a factor such as in 17x is none
@@ -323,29 +312,14 @@ def is_telling(value: Fraction) -> bool:
 
 
 def _is_telling_key(key: str) -> bool:
-    """Whether a key is of a telling number, or of a constant such as 2 sqrt(3)."""
-    if key.startswith("~"):
-        return key.startswith("~(") and key not in _CONSTANTS
     value = Answer.of(key.removeprefix("=")).value
     return isinstance(value, Fraction) and is_telling(value)
 
 
 def _value_keys(text: str) -> Iterator[str]:
-    """Yield the keys of the numbers and expressions of a text that no letter belongs to."""
-    for line in text.split("\n"):
-        for expression in _expressions(line):
-            yield from _answer_keys(expression)
-            yield from map(_key, _NUMBER.findall(expression))
-
-
-def _expressions(line: str) -> Iterator[str]:
-    """Yield the numbers and expressions of a line that no letter belongs to."""
-    line = _AROUND.sub(r"\1", _SEQUENCE.sub("", line))
-    for match in _EXPRESSION.finditer(line):
-        before = line[max(0, match.start() - 40) : match.start()]
-        attached = _LETTER_BEFORE.search(before)
-        if not attached and not _LETTER_AFTER.match(line, match.end()):
-            yield match[0].strip("({") if "(" not in match[0][1:] else match[0]
+    """Yield the keys of the numbers of a text."""
+    for value in _VALUE.findall(_SEQUENCE.sub("", text)):
+        yield from _answer_keys(value)
 
 
 def _given_keys(text: str) -> Iterator[str]:
@@ -355,7 +329,7 @@ def _given_keys(text: str) -> Iterator[str]:
         stated.append(_STATED_END.split(match[1] or match[2], maxsplit=1)[0])
     for each in stated:
         yield from _answer_keys(each.strip(" .$"))
-        only = list(_expressions(each))
+        only = _VALUE.findall(each)
         if len(only) == 1:
             yield from _answer_keys(only[0])
 
@@ -365,22 +339,11 @@ def _answer_keys(answer: str) -> frozenset[str]:
     answer = normalise(answer).strip()
     if not re.search(r"\w", answer):
         return frozenset()
-    keys = {_key(answer), _key(_PERCENT.sub("", answer))}
+    spellings = {answer, _PERCENT.sub("", answer)}
     measured = _MEASURED.fullmatch(answer)
     if measured:
-        keys.add(_key(measured[1]))
-    return frozenset(keys)
-
-
-def _key(text: str) -> str:
-    """Return one key for all spellings of a number."""
-    answer = Answer.of(text)
-    if isinstance(answer.value, Formula) and answer.value.constant:
-        return f"~({answer.value.point:.12g})"
-    return answer.key
-
-
-_CONSTANTS = frozenset(map(_key, _TABLES["constants"]))
+        spellings.add(measured[1])
+    return frozenset(Answer.of(spelling).key for spelling in spellings)
 
 
 def numbers_in(text: str) -> frozenset[Fraction]:
