@@ -247,12 +247,12 @@ def test_two_rulings_on_one_card_cancel_each_other():
     ],
 )
 def test_a_ruling_that_cannot_be_used_says_why(block, reason):
-    reading = read_rulings(block, (GOOD,), DOMAINS)
+    reading = read_rulings(block, [card(GOOD)], DOMAINS)
     assert not reading.found and any(reason in bad.reason for bad in reading.bad)
 
 
 def test_the_prompt_names_every_rule_the_reader_accepts():
     assert all(f"- `{rule}`:" in instructions("judge", "judge_worked") for rule in OPEN_RULES)
     shown = instructions("judge").split("```")[0]
-    reading = read_rulings(shown, ("RUBRIC_TEA_FOR_GUESTS", "EXACT_POTS_FROM_CUPS"))
+    reading = read_rulings(shown, [card("RUBRIC_TEA_FOR_GUESTS"), card("EXACT_POTS_FROM_CUPS")])
     assert len(reading.found) == 2 and not reading.bad

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise, permutations
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -569,12 +569,8 @@ def _largest_eigenvalue(matrix: Floats) -> float:
     return 1.05 * size  # the power method approaches it from below
 
 
-class RelevanceScore(Protocol):
-    """Scores the cards of a tree for a problem."""
-
-    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
-        """Return the scores that reach `least`, by card id."""
-        ...
+RelevanceScore: TypeAlias = Callable[..., Mapping[str, float]]
+"""Returns the scores of a tree's cards for a problem that reach a least score, by id."""
 
 
 def open_index(tree: EpistemicTree) -> RelevanceIndex:

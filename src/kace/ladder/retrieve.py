@@ -12,12 +12,12 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, starmap, zip_longest
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -48,17 +48,8 @@ from kace.models.base import (
 )
 from kace.problems import Problem
 
-
-class Router(Protocol):
-    """Names the domains whose cards a problem may read."""
-
-    async def __call__(
-        self,
-        problem: Problem,
-        seen: Sequence[str] = (),
-    ) -> Context:
-        """Return a context with the problem's domains. `seen` are failed attempts, for a second look."""
-        ...
+Router: TypeAlias = Callable[..., Awaitable[Context]]
+"""Returns a context with the domains of a problem, and after a failed tier of a problem and its attempts."""
 
 
 class Selector(Protocol):

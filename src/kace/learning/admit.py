@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple
 
 from kace.cards.card import (
     AVOID,
@@ -95,75 +94,65 @@ async def admit(
         examples = [neutral(example.text) for example in card.examples]
         text = fenced("card", "\n".join((card_text(card), *examples)))
         letter.append(f"Difficulty: {card.difficulty_tag.value}\n{text}")
-    ids = [card.card_id for card in cards]
     names = [each.name for each in registry]
     reading = await context.teacher.ask(
         context.name,
         instructions(*parts),
         "\n\n".join(letter),
-        lambda reply: read_rulings(reply, ids, names),
+        lambda reply: read_rulings(reply, cards, names),
     )
-    unruled = Ruling("no_ruling", "the teacher gave no usable ruling on it")
     admitted: list[Card] = []
     refused: list[CardRefusal] = []
     for card in cards:
+        reason = "the teacher gave no usable ruling on it"
+        unruled = _rejected(card, "no_ruling", reason)
         ruling = reading.found.get(card.card_id, unruled)
-        if ruling.rule:
-            refusal = CardRefusal(
-                card_id=card.card_id,
-                by="teacher",
-                rule=ruling.rule,
-                reason=ruling.reason,
-            )
-            refused.append(refusal)
-        else:
-            domains = (ruling.domain,) if ruling.domain else card.domain_tags
-            admitted.append(card.revised(domain_tags=domains))
+        admitted += ruling.admitted
+        refused += ruling.refused
     return Rulings(admitted=tuple(admitted), refused=tuple(refused))
 
 
-class Ruling(NamedTuple):
-    """What the teacher decided about a card."""
-
-    rule: str  # that it is refused for; empty if it is admitted
-    reason: str
-    domain: str = ""  # that it moves to
+def _rejected(card: Card, rule: str, reason: str) -> Rulings:
+    refusal = CardRefusal(
+        card_id=card.card_id, by="teacher", rule=rule, reason=reason
+    )
+    return Rulings(refused=(refusal,))
 
 
 def read_rulings(
-    reply: str, names: Sequence[str], domains: Sequence[str] = ()
-) -> Reading[Ruling]:
-    """Return the rulings of a reply by card.
+    reply: str, cards: Sequence[Card], domains: Sequence[str] = ()
+) -> Reading[Rulings]:
+    """Return the ruling on each card of a reply; list the cards without one."""
+    known = {card.card_id: card for card in cards}
 
-    A card of these names without a ruling is listed, so that it is asked for again.
-    """
-
-    def make(block: Block) -> Ruling:
+    def make(block: Block) -> Rulings:
+        card = known.get(block.fields["id"])
         verdict = block.fields["verdict"].lower()
         rule = block.fields.get("rule", "")
         domain = block.fields.get("domain", "")
         reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
-        if block.fields["id"] not in names:
+        if card is None:
             raise ValueError(NOT_SHOWN)
         if domain and domain not in domains:
             raise ValueError(f"there is no domain {one_line(domain, 64)!r}")
         if verdict == "admit" or (domain and rule == "wrong_domain"):
-            return Ruling("", reason, domain)
+            tags = (domain,) if domain else card.domain_tags
+            return Rulings(admitted=(card.revised(domain_tags=tags),))
         if verdict != "reject":
             raise ValueError("the verdict is admit or reject")
         if rule not in OPEN_RULES:
-            known = ", ".join(OPEN_RULES)
-            raise ValueError(f"a rejection names one of the rules {known}")
+            rules = ", ".join(OPEN_RULES)
+            raise ValueError(f"a rejection names one of the rules {rules}")
         if not reason:
             raise ValueError("a rejection gives its reason")
-        return Ruling(rule, reason)
+        return _rejected(card, rule, reason)
 
     reading = read_each(reply, RULING, make)
     # Of two blocks on one card, neither counts.
     twice = {bad.card_id for bad in reading.bad}
     found = {name: reading.found[name] for name in reading.found.keys() - twice}
     return Reading(found, reading.bad).expecting(
-        names, "there is no ruling on this card"
+        known, "there is no ruling on this card"
     )
 
 
