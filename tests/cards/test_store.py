@@ -114,7 +114,7 @@ def test_a_bad_change_is_one_clear_line_and_changes_nothing(store: TreeStore, wh
     assert {path: path.read_bytes() for path in store.folder.iterdir()} == before
 
 
-@pytest.mark.parametrize("author", ["", "a\nb", "x" * 201, "\x1b[31m"])
+@pytest.mark.parametrize("author", ["a\nb", "x" * 301, "\x1b[31m"])
 def test_an_author_that_cannot_stand_in_a_log_is_refused(store: TreeStore, author: str):
     with pytest.raises(KaceError, match="author"):
         store.apply(Add(a_card("EXACT_N_N")), author=author)
@@ -155,8 +155,6 @@ def test_a_snapshot_keeps_a_tree_under_a_name(store: TreeStore):
     assert store.snapshot("epoch-1") == path
     store.apply(Deprecate("EXACT_A_A"), author="ada")
     assert open_tree(path) == kept != store.load()
-    with pytest.raises(KaceError, match="already holds another tree"):
-        store.snapshot("epoch-1")
     path.write_text(path.read_text().replace("well", "ill"))
     with pytest.raises(KaceError, match=r"epoch-1\.jsonl: .*changed by hand"):
         open_tree(path)

@@ -54,7 +54,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> No
 
 def test_a_tree_begins_with_its_domains(kace, tmp_path: Path):
     rows = [domain.model_dump() for domain in (ALGEBRA, GEOMETRY)]
-    assert kace("init", "t", "-", stdin=json.dumps(rows)).returncode == 0
+    assert kace("init", "t", "-", stdin=json.dumps({"domains": rows})).returncode == 0
     assert TreeStore.open(tmp_path / "t").load().domains == (ALGEBRA, GEOMETRY)
     refused(kace("init", "t", "starter"), 2, "already holds a tree")
     assert kace("init", "s", "starter").returncode == 0
@@ -63,7 +63,7 @@ def test_a_tree_begins_with_its_domains(kace, tmp_path: Path):
 
 def test_a_tree_with_bad_domains_does_not_begin(kace, tmp_path: Path):
     refused(kace("init", "t", "absent.json"), 2, "absent.json: no such file")
-    refused(kace("init", "t", "-", stdin='[{"name": "Bad Name"}]'), 2, "snake_case")
+    refused(kace("init", "t", "-", stdin='{"domains": [{"name": "Bad Name"}]}'), 2, "snake_case")
     refused(kace("init", "t", "-", stdin="[{}"), 2, "not valid JSON")
     assert not (tmp_path / "t").exists()
 
@@ -121,35 +121,9 @@ def test_card_text_cannot_drive_the_terminal(kace, store: TreeStore):
     before = store.load()
     spoof = {**json.loads(card_line(NEW)), "payload": "Useful when:\n- al\u200bways\n\nRead\ufeff \x1b[2Jthis\u200f."}
     done = kace("add", "small", "-", stdin=json.dumps(spoof))
-    refused(done, 1, "U+200B")
+    refused(done, 2, "U+200B")
     assert not set(done.stdout + done.stderr) & set("\u200b\ufeff\u200f\x1b")
     assert store.load() == before
-
-
-def test_the_good_cards_of_a_file_are_added_and_the_bad_ones_listed(kace, store: TreeStore):
-    good = json.loads(card_line(NEW))
-    bad = [
-        {**good, "card_id": "MICRO_LONG_BODY", "payload": good["payload"] + "\nline" * 9},
-        {**good, "card_id": "MICRO_WRONG_TAG", "domain_tags": ["topology"]},
-        {**good, "card_id": "MICRO_BELL_TEXT", "payload": good["payload"] + "\x07"},
-        {**good, "card_id": "../../MICRO_PATH_ID"},
-        {**good, "card_id": "EXACT_SUM_OF_SQUARES"},
-        good,
-    ]
-    done = kace("add", "small", "-", stdin=json.dumps([good, *bad]))
-    refused(
-        done,
-        1,
-        "6 of 7 cards were refused",
-        "medium allows 6",
-        "'topology'",
-        "U+0007",
-        "3 or more words",
-        "another card",
-    )
-    assert done.stdout == "MICRO_NEW_CARD\n"
-    assert set(store.load().cards) == {*small_tree().cards, "MICRO_NEW_CARD"}
-    assert store.generation == 1
 
 
 def test_cards_of_an_old_store_are_added_at_their_scope(kace, store: TreeStore):
@@ -160,17 +134,30 @@ def test_cards_of_an_old_store_are_added_at_their_scope(kace, store: TreeStore):
     assert store.load().card("MICRO_NEW_CARD").domain_tags == ("geometry",)
 
 
+def with_another(fields: dict[str, object]) -> str:
+    """A good card, and the same with other fields."""
+    good = json.loads(card_line(NEW))
+    return json.dumps([good, {**good, **fields}])
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "empty"),
         ("{", "not valid JSON"),
+        (
+            with_another({"card_id": "MICRO_LONG_BODY", "payload": NEW.payload + "\nline" * 9}),
+            "card 2: card 'MICRO_LONG_BODY': has a body",
+        ),
+        (with_another({"card_id": "MICRO_WRONG_TAG", "domain_tags": ["topology"]}), "no domain 'topology'"),
+        (with_another({"payload": NEW.payload + "\x07"}), "U+0007"),
+        (with_another({"card_id": "../../MICRO_PATH_ID"}), "3 or more words"),
+        (with_another({"card_id": "EXACT_SUM_OF_SQUARES"}), "already has a card EXACT_SUM_OF_SQUARES"),
+        (with_another({}), "already has a card MICRO_NEW_CARD"),
         (card_line(NEW)[:-20], "not valid JSON"),
-        (card_line(NEW).replace("sum of squares", "x" * 10_000_000), "1 of 1 cards were refused"),
-        (card_line(NEW).replace("sum of squares", "x" * 20_000), "1 of 1 cards were refused"),
+        (card_line(NEW).replace("sum of squares", "x" * 10_000_000), "at most 8000 characters"),
     ],
 )
-def test_a_bad_card_file_is_one_line_and_the_tree_stays_as_it_was(kace, store, tmp_path: Path, content: str, said: str):
+def test_a_file_with_a_bad_card_is_one_line_and_nothing_is_added(kace, store, tmp_path: Path, content: str, said: str):
     (tmp_path / "cards.json").write_text(content)
     done = kace("add", "small", "cards.json")
     refused(done, done.returncode, said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kace.config import load_config
-from kace.ladder.session import BATCH_WINDOW, window
+from kace.ladder.session import BATCH_WINDOW, Session
 from kace.models.local import SLOTS
 
 
@@ -19,4 +19,5 @@ from kace.models.local import SLOTS
     ],
 )
 def test_a_session_keeps_every_place_of_its_model_busy(settings: dict[str, object], problems: int):
-    assert window(load_config(settings, env={})) == problems
+    config = load_config(settings, env={})
+    assert Session(config, None, None, None, None).window == problems  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kace.cards.card import (
@@ -23,11 +23,12 @@ from kace.cards.card import (
     CardError,
     Difficulty,
     card_of,
+    cut_triggers,
     read_json,
     split_examples,
     text_of,
 )
-from kace.cards.tree import Domain, EpistemicTree, TreeError, domain_of
+from kace.cards.tree import Domain, EpistemicTree, domain_of
 from kace.errors import DataError
 from kace.problems import DATA
 
@@ -60,59 +61,51 @@ def to_json(tree: EpistemicTree) -> str:
 
 
 class Bundle(NamedTuple):
-    """The cards and domains of a file, what was mended, and why others were refused."""
+    """The cards and domains of a file, and what was mended in them."""
 
     domains: tuple[Domain, ...]
     cards: tuple[Card, ...]
-    refused: tuple[str, ...] = ()  # the place in the file, and the reason
     mended: tuple[str, ...] = ()
 
 
 def read_exchange(data: bytes, source: str = SOURCE) -> Bundle:
     """Read domains and cards from JSON or JSON lines, or one card from its text.
 
-    A bad card is refused while the others are kept. Raise `DataError` for a bad domain,
-    or a text of another form.
+    Raise `DataError` for the first card or domain that breaks a rule.
     """
     text = text_of(data).strip()
-    if not text:
-        raise DataError("no cards: the input is empty", fix=_NOT_CARDS)
     if text.startswith("#"):
         return Bundle((), (read_text_card(text, source),))
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > 1 and all(line.startswith('{"') for line in lines):
-        return _read_cards((), "line", lines)
+        text = "[" + ",\n".join(lines) + "]"
     value = read_json(text)
-    if not isinstance(value, dict) or "cards" not in value:
-        cards = value if isinstance(value, list) else [value]
-        return _read_cards((), "card", cards)
-    cards = value["cards"]
-    if not isinstance(cards, list) or value.keys() - {"domains", "cards"}:
-        raise DataError(
-            "the cards are no list, or stand beside unknown fields",
-            fix=_NOT_CARDS,
-        )
-    return _read_cards(_domains(value.get("domains", [])), "card", cards)
+    domains: object = []
+    cards = value if isinstance(value, list) else [value]
+    if isinstance(value, dict) and not {"domains", "cards"}.isdisjoint(value):
+        domains = value.get("domains", [])
+        cards = value.get("cards", [])
+        if not isinstance(cards, list) or value.keys() - {"domains", "cards"}:
+            raise DataError(
+                "the cards are no list, or stand beside unknown fields",
+                fix=_NOT_CARDS,
+            )
+    return _read_cards(_domains(domains), cards)
 
 
-def _read_cards(
-    domains: tuple[Domain, ...], unit: str, values: Iterable[Any]
-) -> Bundle:
+def _read_cards(domains: tuple[Domain, ...], values: list[object]) -> Bundle:
     cards = []
-    refused = []
     mended = []
     for number, value in enumerate(values, 1):
+        record, notes = mend_record(value)
         try:
-            given = read_json(value) if unit == "line" else value
-            record, notes = mend_record(given)
-            card = card_of(record)
+            cards.append(card_of(record))
         except CardError as error:
-            refused.append(f"{unit} {number}: {error}")
-            continue
-        cards.append(card)
+            what = f"card {number}: {error.message}"
+            raise CardError(what, fix=error.fix) from None
         for note in notes:
-            mended.append(f"{card.card_id}: {note}")
-    return Bundle(domains, tuple(cards), tuple(refused), tuple(mended))
+            mended.append(f"{cards[-1].card_id}: {note}")
+    return Bundle(domains, tuple(cards), tuple(mended))
 
 
 def mend_record(value: object) -> tuple[object, list[str]]:
@@ -131,7 +124,8 @@ def mend_record(value: object) -> tuple[object, list[str]]:
             record[name] = each
     tags = record.get("domain_tags", [])
     if "scope" in value and isinstance(tags, list):
-        record["domain_tags"] = [*tags, *_tags_of(value["scope"], tags)]
+        tags = [*map(str, tags), *_tags_of(value["scope"])]
+        record["domain_tags"] = list(dict.fromkeys(tags))
     provenance = record["provenance"]
     if isinstance(provenance, dict):
         record["provenance"] = provenance = {"source": SOURCE, **provenance}
@@ -145,52 +139,33 @@ def mend_record(value: object) -> tuple[object, list[str]]:
     return record, notes
 
 
-def _tags_of(scope: object, known: list[object]) -> list[str]:
-    """Return the domain tags of a `scope` that are not known yet."""
-    tags = []
+def _tags_of(scope: object) -> Iterator[str]:
+    """Yield the domain tags of a `scope`."""
     for name in scope if isinstance(scope, list) else [scope]:
         tag = "_".join(str(name).lower().replace("-", " ").split())
-        if tag in ("general", "global", "all", "any"):
-            tag = UNIVERSAL
-        if tag not in known:
-            tags.append(tag)
-    return tags
+        everywhere = tag in ("general", "global", "all", "any")
+        yield UNIVERSAL if everywhere else tag
 
 
 def _with_header(record: Mapping[str, Any], payload: str) -> str:
     """Return a payload with a trigger header made of the routing conditions, or the id."""
     conditions = record["routing_conditions"]
     if not isinstance(conditions, list) or not conditions:
-        name = str(record.get("card_id", ""))
-        conditions = [name.replace("_", " ").lower()]
+        conditions = [str(record.get("card_id", "")).replace("_", " ").lower()]
     lines = [USEFUL]
     for condition in conditions:
-        words = str(condition).split()[:TRIGGER_WORDS]
-        lines.append(BULLET + " ".join(words).rstrip(",;:."))
-    return "\n".join([*lines, "", payload])
-
-
-def read_domains(text: str) -> tuple[Domain, ...]:
-    """Read a registry: a list of domains, or an object with one under `domains`."""
-    value = read_json(text)
-    return _domains(value.get("domains") if isinstance(value, dict) else value)
+        lines.append(BULLET + " ".join(str(condition).split()))
+    return cut_triggers("\n".join([*lines, "", payload]))
 
 
 def starter_domains() -> tuple[Domain, ...]:
     """Return the domains that a tree of the starter set begins with."""
-    return read_domains(
-        (DATA / "starter-domains.json").read_text(encoding="utf-8")
-    )
+    return read_exchange((DATA / "starter-domains.json").read_bytes()).domains
 
 
 def tree_from_json(data: bytes) -> EpistemicTree:
-    """Read a whole tree from a file of cards; raise for the first bad card.
-
-    Cards without a registry name their own domains.
-    """
+    """Read a whole tree from a file of cards, which name their own domains without a registry."""
     bundle = read_exchange(data)
-    for reason in bundle.refused:
-        raise CardError(reason)
     domains = bundle.domains or domains_named(bundle.cards)
     return EpistemicTree.of(domains, bundle.cards)
 
@@ -200,34 +175,10 @@ def domains_named(cards: Iterable[Card]) -> tuple[Domain, ...]:
     tags: set[str] = set()
     for card in cards:
         tags.update(card.domain_tags)
-    names = sorted(tags - {UNIVERSAL})
-    return tuple(
-        Domain(name=name, description=name.replace("_", " ")) for name in names
-    )
-
-
-def select_new(
-    tree: EpistemicTree, bundle: Bundle
-) -> tuple[dict[str, Card], list[str]]:
-    """Return the cards that can be added to a tree, and why others cannot.
-
-    A card the tree has already is in neither.
-    """
-    fitting: dict[str, Card] = {}
-    refused = list(bundle.refused)
-    for card in bundle.cards:
-        name = card.card_id
-        if tree.cards.get(name) == card:
-            continue
-        if name in fitting or name in tree:
-            refused.append(f"{name}: another card has this id; choose another")
-            continue
-        try:
-            EpistemicTree.of(tree.domains, [card])
-            fitting[name] = card
-        except TreeError as error:
-            refused.append(str(error))
-    return fitting, refused
+    found = []
+    for tag in sorted(tags - {UNIVERSAL}):
+        found.append(Domain(name=tag, description=tag.replace("_", " ")))
+    return tuple(found)
 
 
 def _domains(value: object) -> tuple[Domain, ...]:

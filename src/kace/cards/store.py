@@ -25,6 +25,8 @@ from kace.cards.card import (
     PLAIN,
     TRUSTED,
     Card,
+    Line,
+    Name,
     StrictRecord,
     card_line,
     refusal,
@@ -88,12 +90,11 @@ class JournalEntry(StrictRecord):
     """One change of a tree: who, when, why, and what was there before."""
 
     v: Literal[1] = 1
-    generation: Annotated[int, Field(ge=0)]
-    time: str  # UTC, ISO 8601
-    author: Annotated[str, Field(min_length=1, max_length=200), PLAIN]
+    generation: int
+    time: Line  # UTC, ISO 8601
+    author: Line
     note: Annotated[str, Field(max_length=1_000), PLAIN]
-    # create, add, edit, deprecate, domains, batch, freeze or thaw
-    kind: Annotated[str, Field(pattern="^[a-z_]{1,20}$")]
+    kind: Name  # create, add, edit, deprecate, domains, batch, freeze or thaw
     cards: tuple[CardChange, ...] = ()
     domains: DomainsChange | None = None
     # The content hash, where the tree is frozen afterwards.
@@ -128,8 +129,8 @@ class Header(StrictRecord):
     """The first line of cards.jsonl."""
 
     kace_tree: Literal[1] = 1  # the version of the format
-    generation: Annotated[int, Field(ge=0)]
-    journal: Annotated[int, Field(ge=0)] = 0  # read by older versions only
+    generation: int
+    journal: int = 0  # read by older versions only
     frozen: str | None
     sha256: str  # the content hash of the domains here and the cards below
     domains: tuple[Domain, ...]
@@ -183,7 +184,7 @@ def read_file(path: Path) -> TreeState:
             except ValidationError as error:
                 what, fix = refusal(error)
                 raise TreeError(f"{path}:{number}: {what}", fix=fix) from None
-        tree = EpistemicTree.of(header.domains, cards, found)
+        tree = EpistemicTree.of(header.domains, cards)
     return TreeState(tree, header.generation, header.frozen)
 
 
@@ -335,13 +336,7 @@ class TreeStore:
         """Keep the tree under a name, in a file that `open_tree` reads."""
         path = inside(self.folder, "snapshots") / f"{name}.jsonl"
         with self._lock():
-            state = self.read()
-            if path.exists() and read_file(path).tree != state.tree:
-                raise UsageError(
-                    f"{path} already holds another tree",
-                    fix="choose another name",
-                )
-            write_atomic(path, state_text(state))
+            write_atomic(path, state_text(self.read()))
         return path
 
     def _has_tree(self) -> bool:
@@ -416,6 +411,6 @@ def _card_changes(
     for name in sorted(old.keys() | new.keys()):
         before = old.get(name)
         after = new.get(name)
-        if before is not after and before != after:
+        if before != after:
             changes.append(CardChange(before=before, after=after))
     return tuple(changes)

@@ -54,19 +54,15 @@ class EpistemicTree:
     """All cards by id, in order of id, deprecated ones included."""
     index_path: Path | None = field(default=None, compare=False)
     """The file beside the tree that a trained relevance index is kept in."""
-    _hash: str = field(default="", compare=False)
     _projections: dict[object, tuple[Card, ...]] = field(
         default_factory=dict, compare=False
     )
 
     @classmethod
     def of(
-        cls, domains: Iterable[Domain], cards: Iterable[Card], digest: str = ""
+        cls, domains: Iterable[Domain], cards: Iterable[Card]
     ) -> EpistemicTree:
-        """Build a tree; `digest` is its content hash where that is known.
-
-        Raise `TreeError` where the parts do not fit.
-        """
+        """Build a tree; raise `TreeError` where the parts do not fit."""
         registry = tuple(domains)
         names = {UNIVERSAL}
         for domain in registry:
@@ -90,7 +86,7 @@ class EpistemicTree:
                         f"card {card.card_id}: the tree has no domain {tag!r}",
                         fix=f"use one of {', '.join(sorted(names))}",
                     )
-        return cls(registry, found, _hash=digest)
+        return cls(registry, found)
 
     @property
     def shown(self) -> tuple[Card, ...]:
@@ -144,11 +140,8 @@ class EpistemicTree:
 
     def content_hash(self) -> str:
         """Return the sha256 of the domains and cards in canonical form."""
-        if not self._hash:
-            lines = [domains_line(self.domains), *map(card_line, self), ""]
-            content = "\n".join(lines).encode()
-            self._hash = hashlib.sha256(content).hexdigest()
-        return self._hash
+        lines = [domains_line(self.domains), *map(card_line, self), ""]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _reading_order(card: Card) -> tuple[bool, bool, list[str]]:

@@ -83,15 +83,15 @@ def command() -> None:
 def init(folder: Path, domains: str | None) -> None:
     """Create an empty tree in a new or empty directory.
 
-    DOMAINS is a JSON list of {name, description, share, signals} ('-' is standard
-    input), or `starter`. A small tree needs none: every problem then sees every card
-    that fits it.
+    DOMAINS is a JSON file with a list `domains` of {name, description, share, signals}
+    ('-' is standard input), or `starter`. A small tree needs none: every problem then
+    sees every card that fits it.
     """
     given: tuple[Domain, ...] = ()
     if domains == "starter":
         given = starter_domains()
     elif domains is not None:
-        given = formats.read_domains(read_input(domains, decoded))
+        given = read_input(domains, formats.read_exchange).domains
     TreeStore.create(folder, given, author=author())
     note(
         f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}"
@@ -189,8 +189,8 @@ def add(tree: Path, file: str, why: str) -> None:
 
     FILE holds cards as JSON or JSON lines, or a tree's JSON; '-' is standard input.
     Cards in the form of papers are mended, with a note.
-    Cards keep their status; those that are there already are left alone. Cards that
-    break a rule are listed with the reason; exit 1 if any was refused.
+    Cards keep their status; those that are there already are left alone. Where a card
+    breaks a rule, nothing is added.
     """
     store = _open_store(tree)
     before = store.load()
@@ -199,26 +199,25 @@ def add(tree: Path, file: str, why: str) -> None:
     for domain in bundle.domains:
         if domain.name not in before.domain_names:
             new.append(domain)
-    base = EpistemicTree.of((*before.domains, *new), before)
-    fitting, refused = formats.select_new(base, bundle)
-    changes: list[Change] = [SetDomains(base.domains)] if new else []
-    changes += [Add(card) for card in fitting.values()]
+    changes: list[Change] = []
+    if new:
+        changes.append(SetDomains((*before.domains, *new)))
+    added = []
+    for card in bundle.cards:
+        if before.cards.get(card.card_id) != card:
+            changes.append(Add(card))
+            added.append(card.card_id)
     if changes:
         why = _flat(why or f"import of {file}")
         store.apply(*changes, author=author(), note=why)
-    for name in fitting:
+    for name in added:
         print(name)
-    given = len(bundle.cards) + len(bundle.refused)
-    same = given - len(fitting) - len(refused)
+    same = len(bundle.cards) - len(added)
     note(
-        f"{len(fitting)} added, {same} already there; generation {store.generation}"
+        f"{len(added)} added, {same} already there; generation {store.generation}"
     )
     for each in bundle.mended:
         note(f"mended {each}")
-    for each in refused:
-        note(f"refused {each}")
-    if refused:
-        raise KaceError(f"{len(refused)} of {given} cards were refused")
 
 
 @command.command()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
@@ -26,6 +26,7 @@ from kace.ladder.tiers import (
     LOCKED,
     AnswerClass,
     ExitPath,
+    Lens,
     Standing,
     Tier,
     TierName,
@@ -205,14 +206,6 @@ async def retrieve(
 # Attempts
 
 
-class Planned(NamedTuple):
-    """An attempt before it is made: its key, its prompt, and the cards hidden from it."""
-
-    key: AttemptKey
-    prompt: Prompt
-    hidden: tuple[str, ...]
-
-
 async def sample(
     problem: Problem,
     tier: Tier,
@@ -222,8 +215,10 @@ async def sample(
     """Make the tier's attempts side by side and return them in order."""
     tasks = []
     async with asyncio.TaskGroup() as group:
-        for planned in plan_attempts(problem, tier, context, kit):
-            tasks.append(group.create_task(make_attempt(problem, planned, kit)))
+        for index, lens in enumerate(tier.lenses):
+            key = AttemptKey(problem.id, kit.seed, tier.name.value, index)
+            work = make_attempt(problem, key, lens, context, kit)
+            tasks.append(group.create_task(work))
     attempts = []
     for task in tasks:
         made = task.result()
@@ -233,30 +228,17 @@ async def sample(
     return attempts
 
 
-def plan_attempts(
-    problem: Problem,
-    tier: Tier,
-    context: Context,
-    kit: Kit,
-) -> list[Planned]:
-    """Return the tier's attempts with their prompts."""
-    role = tier.name if kit.prompts == "paper" else None
-    planned = []
-    for index, lens in enumerate(tier.lenses):
-        key = AttemptKey(problem.id, kit.seed, tier.name.value, index)
-        seen, hidden = context.seen_by(key)
-        prompt = solver_prompt(problem.text, lens, seen, role, kit.subject)
-        planned.append(Planned(key, prompt, hidden))
-    return planned
-
-
 async def make_attempt(
     problem: Problem,
-    planned: Planned,
+    key: AttemptKey,
+    lens: Lens | None,
+    context: Context,
     kit: Kit,
 ) -> Attempt | KaceError:
     """Make one attempt. A user error is returned, not raised, so that siblings already paid for are kept."""
-    key, prompt, hidden = planned
+    seen, hidden = context.seen_by(key)
+    role = TierName(key.tier) if kit.prompts == "paper" else None
+    prompt = solver_prompt(problem.text, lens, seen, role, kit.subject)
     try:
         attempt = await sample_once(key, prompt, kit)
     except KaceError as error:

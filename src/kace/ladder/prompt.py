@@ -89,8 +89,7 @@ def shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = (limit - 3) // 2
-    tail = limit - 3 - head
-    return f"{text[:head]} … {text[len(text) - tail :]}"
+    return f"{text[:head]} … {text[head + 3 - limit :]}"
 
 
 # What a tier reads
@@ -127,18 +126,14 @@ class Context:
     @property
     def text_cards(self) -> tuple[Card, ...]:
         """The cards that are shown as text."""
-        if self.placement != "demonstrations":
-            return self.cards
-        return tuple(card for card in self.cards if not card.examples)
+        turns = self.placement == "demonstrations"
+        return tuple(c for c in self.cards if not (turns and c.examples))
 
     @property
     def demonstrations(self) -> tuple[Example, ...]:
         """The examples that are shown as turns of the conversation."""
-        if self.placement != "demonstrations":
-            return ()
-        return tuple(
-            example for card in self.cards for example in card.examples
-        )
+        cards = self.cards if self.placement == "demonstrations" else ()
+        return tuple(example for card in cards for example in card.examples)
 
     @property
     def learned_hash(self) -> str:
@@ -213,28 +208,24 @@ NOTHING = Context()
 def template(name: str, subject: Subject = MATHEMATICS) -> str:
     """Return the text of `prompts/NAME.md`, or of `prompts/subject/NAME.md` for another subject, if it exists."""
     folder = files("kace").joinpath("prompts")
-    if (
-        subject != MATHEMATICS
-        and folder.joinpath("subject", f"{name}.md").is_file()
-    ):
+    own = folder.joinpath("subject", f"{name}.md")
+    if subject != MATHEMATICS and own.is_file():
         answer = template(f"subject/answer_{subject.answers}")
-        return subject.named(
-            template(f"subject/{name}").replace("{answer}", answer)
-        )
-    text = folder.joinpath(f"{name}.md").read_text(encoding="utf-8")
-    return subject.named(text.strip())
+        text = template(f"subject/{name}").replace("{answer}", answer)
+    else:
+        text = folder.joinpath(f"{name}.md").read_text("utf-8").strip()
+    return subject.named(text)
 
 
 def template_hashes(part: str = "") -> dict[str, str]:
     """Return the hash of every template of a folder, for a run's manifest; without a folder, of the solver's."""
     hashes = {}
-    folder = files("kace").joinpath("prompts", part)
-    for file in sorted(path.name for path in folder.iterdir()):
-        if file.endswith(".md"):
-            name = file.removesuffix(".md")
-            name = f"{part}/{name}" if part else name
+    prefix = f"{part}/" if part else ""
+    for path in files("kace").joinpath("prompts", part).iterdir():
+        if path.name.endswith(".md"):
+            name = prefix + path.name.removesuffix(".md")
             hashes[name] = templates_hash(template(name))
-    return hashes
+    return dict(sorted(hashes.items()))
 
 
 @cache
@@ -275,21 +266,18 @@ def solver_prompt(
     empty_text = context.empty_block and not empty_turns
     instructions = context.instructions or template("solve", subject)
     finish = template("finish", subject)
-    steer = ""
     if turns or empty_turns:
         # With a demonstration there is no lens: a small model would follow the lens instead.
         lens = None
+    steer = role = knowledge = block = learned = notes = ""
     if lens:
         folder = "paper/" if tier else ""
         steer = template(f"{folder}lens_{lens.value}", subject)
-    role = ""
     if tier and tier is not TierName.FLAT:
         role = template(f"paper/role_{tier.value.lower()}", subject)
-    knowledge = block = ""
     if context.text_cards or empty_text:
         knowledge = template("knowledge")
         block = _paragraphs(knowledge, card_block(context.text_cards))
-    learned = notes = ""
     if context.notes:
         learned = template("notes")
         notes = _paragraphs(learned, fenced("notes", context.notes))

@@ -259,10 +259,8 @@ class Solution(_Record):
             return self.synthesis
         for each in self.classes:
             if each.answer == self.answer:
-                last = self.attempts[each.positions[-1]].tier
-                for position in each.positions:
-                    if self.attempts[position].tier is last:
-                        return self.attempts[position]
+                made = [self.attempts[place] for place in each.positions]
+                return next(a for a in made if a.tier is made[-1].tier)
         return None
 
     @property

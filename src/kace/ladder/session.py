@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,8 +50,14 @@ class Session:
 
     @property
     def window(self) -> int:
-        """The number of problems worth solving at once."""
-        return window(self.config)
+        """Enough problems to keep every connection busy, and no more: open problems are held in memory."""
+        if self.config.batch:
+            return BATCH_WINDOW
+        if self.config.model.startswith("local/") and not self.config.ray:
+            from kace.models.local import SLOTS
+
+            return SLOTS
+        return self.config.max_connections or 100
 
     def reading(
         self,
@@ -75,19 +81,18 @@ class Session:
         seed: int | None = None,
     ) -> Kit:
         """Return the kit of one request, whose calls are entered on a bill of its own."""
-        also = partial(in_role, ledger=bill, calls=calls)
-        seed = self.kit.seed if seed is None else seed
-        model = _solver(self.config, also("solver", self.model))
-        kit = replace(self.kit, model=model, seed=seed)
-        if isinstance(
-            kit.source, Retriever
-        ):  # requests share what it has indexed
-            source = kit.source.routed_by(also("classifier", self.model), seed)
+        role = partial(in_role, ledger=bill, calls=calls)
+        kit = replace(
+            self.kit,
+            model=_solver(self.config, role("solver", self.model)),
+            seed=self.kit.seed if seed is None else seed,
+            amend=_policies(self.config, role, self.teacher),
+        )
+        if isinstance(kit.source, Retriever):
+            # Requests share what it has indexed.
+            classifier = role("classifier", self.model)
+            source = kit.source.routed_by(classifier, kit.seed)
             kit = replace(kit, source=source, tiers=CardsBeforeEs(source))
-        if self.teacher is not None:
-            teacher = also("synthesis", self.teacher)
-            own = Synthesis(teacher, self.config.teacher_max_tokens)
-            kit = replace(kit, amend=(*kit.amend[:-1], own.amend))
         return kit
 
 
@@ -109,23 +114,19 @@ async def open_session(
     async with AsyncExitStack() as stack:
         opened = model or _open(config, stack, calls, ledger)
         ledger.require_price(opened.name)
-        amend: list[Amend] = []
         teacher = None
-        if config.vote == "confidence":
-            amend.append(vote_by_confidence)
         if config.synthesis:
             teacher = _open(config.for_teacher(), stack)
             ledger.require_price(teacher.name)
-            called = in_role("synthesis", teacher, ledger, calls)
-            amend.append(Synthesis(called, config.teacher_max_tokens).amend)
+        role = partial(in_role, ledger=ledger, calls=calls)
         kit = Kit(
-            model=_solver(config, in_role("solver", opened, ledger, calls)),
+            model=_solver(config, role("solver", opened)),
             judge=await stack.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
             subject=subject_of(config),
             prompts=config.retrieval.prompts,
             seed=config.seed,
-            amend=tuple(amend),
+            amend=_policies(config, role, teacher),
             observer=observer or SILENT,
         )
         session = Session(config, kit, ledger, opened, calls, teacher)
@@ -145,20 +146,24 @@ def in_role(
     return metered if calls is None else Cached(metered, calls)
 
 
-def window(config: Config) -> int:
-    """Return enough problems to keep every connection busy, and no more: open problems are held in memory."""
-    if config.batch:
-        return BATCH_WINDOW
-    if config.model.startswith("local/") and not config.ray:
-        from kace.models.local import SLOTS
-
-        return SLOTS
-    return config.max_connections or 100
-
-
 def _solver(config: Config, model: ChatModel) -> ChatModel:
     # Outermost, since a call with log-probabilities is kept apart from one without.
     return WithLogprobs(model) if config.asks_logprobs else model
+
+
+def _policies(
+    config: Config,
+    role: Callable[[str, ChatModel], ChatModel],
+    teacher: ChatModel | None,
+) -> tuple[Amend, ...]:
+    """Return what else than the votes decides, as configured."""
+    found: list[Amend] = []
+    if config.vote == "confidence":
+        found.append(vote_by_confidence)
+    if teacher:
+        called = role("synthesis", teacher)
+        found.append(Synthesis(called, config.teacher_max_tokens).amend)
+    return tuple(found)
 
 
 def _open(
