@@ -135,7 +135,7 @@ def test_hostile_questions_do_nothing(browser, served):
         asking = [
             f"{served}/?q=",
             f"{tree}?q=",
-            f"{run}?q=",
+            f"{run}?text=",
             f"{run}?sort=",
             f"{run}?against=",
             f"{inbox}?page=",

@@ -221,7 +221,7 @@ def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp
 
 def test_runs_of_other_seeds_are_not_set_beside(tmp_path: Path) -> None:
     page = opened(tmp_path, kace=solves("rr"), bare=solves("ww", card="", seed=1))
-    assert "0 gained 0 broken" in said(page)
+    assert "kace 2 of 2 2 of 2 none is open" in said(page)
 
 
 def test_the_ladder_without_cards_is_set_beside(tmp_path: Path) -> None:

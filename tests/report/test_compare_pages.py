@@ -35,7 +35,7 @@ def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
 
 def page_of(workspace: Workspace, path: str) -> Audit:
     """A page as an export writes it."""
-    return Audit(body_of(html_at(workspace, path, link=Links(frozenset())).text))
+    return Audit(body_of(html_at(workspace, path, link=Links(frozenset()))[0]))
 
 
 def settled(client: TestClient, path: str) -> Audit:

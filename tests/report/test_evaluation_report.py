@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.cli import app
+from kace.cli.report import evaluation_record
 from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
@@ -35,9 +36,7 @@ from kace.report.evaluation import (
     PRINT,
     Evaluation,
     Plot,
-    evaluation_json,
     evaluation_of,
-    lead,
     page,
     plots_of,
 )
@@ -95,26 +94,26 @@ def test_the_base_is_the_first_arm_unless_one_is_named():
 def test_the_lead_names_the_best_arm_and_admits_doubt(found: Evaluation):
     best = max(found.arms, key=lambda arm: arm.accuracy or 0)
     assert found.best is best
-    assert lead(found).startswith(f"Highest is {best.name}: {best.accuracy:.1%} of 40 problems over 3 seeds")
+    assert found.lead.startswith(f"Highest is {best.name}: {best.accuracy:.1%} of 40 problems over 3 seeds")
     told = found.against_base(best.name)
     assert told is not None
-    assert ("indistinguishable" in lead(found)) == (not told.distinguishable)
+    assert ("indistinguishable" in found.lead) == (not told.distinguishable)
     better = replace(told, adjusted=0.001)
     others = tuple(better if each is told else each for each in found.comparisons)
-    assert "is better than tiered" in lead(replace(found, comparisons=others))
+    assert "is better than tiered" in replace(found, comparisons=others).lead
 
 
 def test_the_lead_of_two_arms_names_the_other_one_if_the_base_is_best():
     plain, kace = ladders()[:2]
     best = max((plain, kace), key=lambda table: table.metrics().accuracy or 0)
     found = evaluation_of([plain, kace], base=best.name)
-    assert lead(found).endswith(found.comparisons[0].sentence)
+    assert found.lead.endswith(found.comparisons[0].sentence)
 
 
 def test_one_arm_needs_no_base():
     alone = evaluation_of(ladders()[1:])
     assert (alone.base, alone.comparisons) == ("", ())
-    assert lead(alone).startswith("kace answered")
+    assert alone.lead.startswith("kace answered")
     assert not {"difference", "accuracy-against-calls"} & set(named(alone))
     assert "Compared with" not in page(alone)
 
@@ -147,7 +146,7 @@ def test_a_price_makes_dollars_and_none_makes_none(found: Evaluation):
 
 
 def test_the_figures_are_json(found: Evaluation):
-    told = json.loads(evaluation_json(found))
+    told = evaluation_record(found)
     assert [arm["name"] for arm in told["arms"]] == ["single", "best-of-5", "tiered", "kace"]
 
 
@@ -180,8 +179,8 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
     assert "EXACT_IT_HELPS" in section
     assert ("breaks more than it gains" in section) == (harm.broken > harm.gained)
     swapped = evaluation_of([*reversed(ladders())])
-    assert swapped.harms == [] and "Harm" not in page(swapped)
-    (row,) = [each for each in json.loads(evaluation_json(found))["comparisons"] if each["other"] == "kace"]
+    assert not any(each.harm for each in swapped.comparisons) and "Harm" not in page(swapped)
+    (row,) = [each for each in evaluation_record(found)["comparisons"] if each["other"] == "kace"]
     counts = {"shown": harm.shown, "gained": harm.gained, "broken": harm.broken}
     (card,) = row["harm"]["cards"]
     assert card == {"card": "EXACT_IT_HELPS", **counts, "right": card["right"], "wrong": harm.shown - card["right"]}
@@ -203,7 +202,7 @@ def test_problems_without_answers_still_have_exits_and_costs():
     found = evaluation_of([an_arm("tiered", labelled=False), an_arm("kace", labelled=False)], prices=PRICES)
     assert found.best is None and found.comparisons == ()
     assert set(named(found)) == {"exits-by-difficulty"}
-    assert "no known answer" in lead(found)
+    assert "no known answer" in found.lead
     parsed(page(found))
 
 

@@ -8,7 +8,7 @@ import pytest
 from jinja2 import UndefinedError
 
 import kace
-from kace.report.pages import nav
+from kace.report.pages import html_at
 from kace.report.render import (
     FILE_POLICY,
     Links,
@@ -96,7 +96,7 @@ def test_the_policy_of_a_file_allows_no_inline_script_and_no_host():
 
 def nav_of(workspace, links, path):
     """The links of the bar."""
-    return document(PLAIN, links, nav(workspace, path, links)).partition("<nav")[2].partition("</nav>")[0]
+    return html_at(workspace, path, link=links)[0].partition("<nav")[2].partition("</nav>")[0]
 
 
 def test_the_bar_leads_to_the_lists_of_the_first_page(tmp_path):

@@ -65,7 +65,7 @@ def page_of(folder: Path, path: str = "", query: dict[str, str] | None = None, *
     text = answer.text
     if static and answer.status_code == 200:
         link = Links(frozenset({f"/learner/{folder.name}", f"/learner/{folder.name}/proposals"}))
-        text = html_at(workspace, f"/learner/{folder.name}{path}", link=link).text
+        text = html_at(workspace, f"/learner/{folder.name}{path}", link=link)[0]
     refresh = re.search('data-refresh="([^"]*)"', text)
     title = re.search("<title>(.*) · kace</title>", text)
     assert title is not None

@@ -106,13 +106,13 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
         ({"right": "failed"}, []),
         ({"exit": "es_unanimous"}, ["P-1"]),
         ({"exit": "none"}, []),
-        ({"q": "geometry"}, ["P-3", "P-2"]),
-        ({"q": "domain=geometry seconds>2.5"}, ["P-3"]),
-        ({"q": "tokens<1 family=sums"}, []),
-        ({"q": "card=exact_sum_of_squares", "sort": "problem"}, ["P-0", "P-1", "P-2", "P-3"]),
-        ({"q": "answer=5"}, ["P-3"]),
-        ({"q": "CIRCLES p-3"}, ["P-3"]),
-        ({"q": "0000000000000002"}, ["P-2"]),
+        ({"text": "geometry"}, ["P-3", "P-2"]),
+        ({"text": "domain=geometry seconds>2.5"}, ["P-3"]),
+        ({"text": "tokens<1 family=sums"}, []),
+        ({"text": "card=exact_sum_of_squares", "sort": "problem"}, ["P-0", "P-1", "P-2", "P-3"]),
+        ({"text": "answer=5"}, ["P-3"]),
+        ({"text": "CIRCLES p-3"}, ["P-3"]),
+        ({"text": "0000000000000002"}, ["P-2"]),
         ({"sort": "-seconds"}, ["P-3", "P-2", "P-1", "P-0"]),
         ({"sort": "result"}, ["P-3", "P-0", "P-1", "P-2"]),
         ({"sort": "calls", "right": "yes"}, ["P-1", "P-0", "P-2"]),
@@ -145,9 +145,9 @@ def test_solves_are_told_and_filtered_by_whether_cards_were_shown_or_abstained(t
 
 
 def test_filters_stay_when_another_is_followed(shelf: Workspace):
-    page = read(ask(shelf, right="yes", q="sums"))
-    assert page.fields["q"] == "sums"
-    assert any("sort=-tokens" in link and "right=yes" in link and "q=sums" in link for link in page.links)
+    page = read(ask(shelf, right="yes", text="sums"))
+    assert page.fields["text"] == "sums"
+    assert any("sort=-tokens" in link and "right=yes" in link and "text=sums" in link for link in page.links)
     problem = next(link for link in page.links if "/problem/" in link)
     assert "right=yes" in problem
     assert '<option value="yes" selected="">right</option>' in page.html
@@ -159,7 +159,7 @@ def test_against_another_run_counts_what_changed_and_leads_to_the_comparison(she
         assert all(words in page.text for words in ("1 gained", "1 broken by a card", "1 wrong"))
         assert "/run/kace/against/tiered" in page.links
         assert any("change=lost" in link and "cards=shown" in link for link in page.links)
-        assert "Cards that broke problems" in page.text and any("q=card%3DEXACT" in link for link in page.links)
+        assert "Cards that broke problems" in page.text and any("text=card%3DEXACT" in link for link in page.links)
     assert names(ask(shelf, against="nobody")) == names(ask(shelf)), "an unknown run is passed over"
 
 

@@ -36,7 +36,7 @@ def viewing(folder: Path, *arguments: str, **env: str) -> Iterator[tuple[subproc
 def test_it_serves_what_it_finds_until_it_is_told_to_end(tmp_path, number):
     a_run(tmp_path / "runs" / "first")
     with viewing(tmp_path, "--no-browser") as (process, address):
-        assert address.startswith("http://127.0.0.1:") and address.endswith("/run/first")
+        assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(address, timeout=600) as answer:
             assert answer.status == 200
         process.send_signal(number)
@@ -70,7 +70,7 @@ def test_it_writes_files_and_says_where(tmp_path):
     [
         (["nothing-here"], "holds nothing to look at"),
         (["."], "nothing to look at"),
-        (["runs", "--export", "."], "no export of ours"),
+        (["runs", "--export", "."], "is not empty"),
     ],
 )
 def test_it_says_in_one_line_what_is_wrong(tmp_path, arguments, said):

@@ -105,14 +105,6 @@ def test_what_is_new_in_an_opened_folder_appears(tmp_path):
     assert workspace.item("run", "second").path == tmp_path / "second"
 
 
-def test_the_one_thing_that_was_opened_is_known_as_such(tmp_path):
-    learner = Workspace([a_learner(tmp_path / "oak")]).only()
-    assert learner is not None and (learner.kind, learner.name) == ("tree", "oak")
-    run = Workspace([a_run(tmp_path / "first")]).only()
-    assert run is not None and run.kind == "run"
-    assert Workspace([tmp_path]).only() is None
-
-
 def test_what_is_not_there_is_not_here(tmp_path):
     workspace = Workspace([a_tree(tmp_path / "oak")])
     for kind in ("tree", "run", "learner", "inbox"):

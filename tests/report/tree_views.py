@@ -56,7 +56,7 @@ def page_of(workspace: Workspace, path: str, *, static: bool = False, **query: s
     text = answer.text
     if static and answer.status_code == 200:
         link = Links(frozenset(paths_of(workspace)))
-        text = html_at(workspace, path, link=link).text
+        text = html_at(workspace, path, link=link)[0]
     refresh = re.search(r'<body data-refresh="([\d.]+)"', text)
     main = text.partition('<main id="content" tabindex="-1">')[2].rpartition("</main>")[0]
     way, found, body = main.partition("</ol></nav>")

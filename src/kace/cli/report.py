@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import TypeAdapter
 
 from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import (
@@ -17,13 +17,11 @@ from kace.cli.terminal import (
 )
 from kace.errors import counted, points
 from kace.files import write_atomic
-from kace.report.eee import write_records
 from kace.report.evaluation import (
     Evaluation,
-    evaluation_json,
     evaluation_of,
-    lead,
     page,
+    write_records,
 )
 from kace.runs.compare import Comparison, Harm, p_text
 from kace.runs.metrics import Metrics
@@ -111,7 +109,7 @@ def command(
     elif out is not None:
         write_atomic(out / "index.html", page(found))
         note(f"report       {out / 'index.html'}")
-        note(lead(found))
+        note(found.lead)
     for warning in found.warnings:
         note(f"note         {warning}")
 
@@ -127,7 +125,9 @@ def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
 
 def evaluation_record(found: Evaluation) -> dict[str, Any]:
     """Return an evaluation as `--json` prints it."""
-    record: dict[str, Any] = json.loads(evaluation_json(found))
+    record: dict[str, Any] = TypeAdapter(Evaluation).dump_python(
+        found, mode="json"
+    )
     record["resampled"] = found.resampled
     for row, each in zip(record["comparisons"], found.comparisons, strict=True):
         row["distinguishable"] = each.distinguishable

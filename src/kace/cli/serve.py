@@ -167,17 +167,13 @@ def _report_progress(done: int, size: int) -> None:
 def _serve_pages(workspace: Workspace, port: int, *, browser: bool) -> None:
     from kace.report.server import create_app, serve
 
-    item = workspace.only()
-    path = f"/{item.kind}/{item.name}" if item else "/"
-
     def report_address(address: str) -> None:
         """Print the address, and open the browser beside the server."""
-        print(address + path, flush=True)
+        print(address, flush=True)
         note("kace: Ctrl-C ends")
         if browser:
-            page = (address + path,)
             threading.Thread(
-                target=webbrowser.open, args=page, daemon=True
+                target=webbrowser.open, args=(address,), daemon=True
             ).start()
 
     with listening(port=port) as opened:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
+import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from string import Template
 from typing import NamedTuple
-
-from pydantic import TypeAdapter
 
 from kace.baselines.systems import spec_of
 from kace.config import Price
 from kace.errors import UsageError, counted
+from kace.files import write_atomic
 from kace.report.charts import (
-    EXIT_NAMES,
     ExitRow,
     ForestRow,
     Paint,
@@ -27,7 +32,6 @@ from kace.report.charts import (
 from kace.report.render import render_document
 from kace.runs.compare import (
     Comparison,
-    Harm,
     compare_all,
     p_text,
     pairs_of,
@@ -36,6 +40,7 @@ from kace.runs.compare import (
 from kace.runs.metrics import NO_CARDS, Metrics, clusters_of
 from kace.runs.table import Table
 
+RECORD = Path(__file__).parents[1] / "data" / "eee-record.txt"
 PRINT = 500.0  # width of a plot in a file, in points
 OWN = "their attempts"
 
@@ -56,18 +61,21 @@ class Evaluation:
     clusters: int = 0
 
     @property
-    def best(self) -> Metrics | None:
-        """The arm with the highest accuracy, the cheaper of equals."""
-        known = [arm for arm in self.arms if arm.accuracy is not None]
-        known.sort(key=lambda arm: (-(arm.accuracy or 0.0), arm.paper_calls))
-        return known[0] if known else None
-
-    @property
     def ordered(self) -> list[Metrics]:
         """The arms as plots have them: the base, then the most accurate first."""
         return sorted(
             self.arms,
             key=lambda arm: (arm.name != self.base, -(arm.accuracy or 0.0)),
+        )
+
+    @property
+    def best(self) -> Metrics | None:
+        """The arm with the highest accuracy, the cheaper of equals."""
+        known = [arm for arm in self.arms if arm.wilson]
+        return min(
+            known,
+            key=lambda arm: (-(arm.accuracy or 0.0), arm.paper_calls),
+            default=None,
         )
 
     @property
@@ -81,18 +89,26 @@ class Evaluation:
         return f"Intervals resample {many}: {together}; {each}."
 
     @property
-    def ladders(self) -> list[Metrics]:
-        """The arms that have a ladder."""
-        return [arm for arm in self.arms if arm.exits]
-
-    @property
-    def harms(self) -> list[tuple[str, Harm]]:
-        """What showing cards did in each arm that had some to show."""
-        found = []
-        for each in self.comparisons:
-            if each.harm:
-                found.append((each.other, each.harm))
-        return found
+    def lead(self) -> str:
+        """The result in a sentence or two."""
+        best = self.best
+        if best is None or best.wilson is None:
+            arms = counted(len(self.arms), "arm")
+            return f"{arms}, and no known answer to measure an accuracy by."
+        size = counted(best.problems, "problem")
+        if len(best.seeds) > 1:
+            size += f" over {counted(len(best.seeds), 'seed')}"
+        low, high = best.wilson
+        share = f"{best.accuracy:.1%} of {size} ({low:.1%} to {high:.1%})"
+        if best.paper_calls:
+            share += f", with {best.paper_calls:.2f} calls per problem"
+        if len(self.arms) == 1:
+            return f"{best.name} answered correctly {share}."
+        against = self.against_base(best.name)
+        if len(self.comparisons) == 1:
+            against = self.comparisons[0]
+        sentence = f" {against.sentence}" if against else ""
+        return f"Highest is {best.name}: {share}.{sentence}"
 
     def against_base(self, name: str) -> Comparison | None:
         """Return how an arm compares with the base."""
@@ -116,22 +132,26 @@ def evaluation_of(
     """
     if not tables:
         raise UsageError("no run to report on", fix="kace report RUN [RUN ...]")
-    chosen = tables[0]
-    if base is not None:
-        chosen = _named(tables, base)
+    named = {table.name: table for table in tables}
+    chosen = named.get(base or tables[0].name)
+    if chosen is None:
+        raise UsageError(
+            f"no arm is called '{str(base)[:60]}'",
+            fix=f"choose --base from {', '.join(named)}",
+        )
     clusters = clusters_of(tables, cluster)
     arms = []
     setups = []
     warnings = list(warnings_of(tables))
     others = []
-    titles = set()
+    titles: dict[str, None] = {}
     for table in tables:
         manifest = table.manifest
         metrics = table.metrics((prices or {}).get(manifest.model), clusters)
         if _reads_tree(manifest.system) and not manifest.part("tree"):
             metrics = replace(metrics, note=NO_CARDS)
         arms.append(metrics)
-        titles.add(f"{manifest.data} {manifest.split}".strip())
+        titles[f"{manifest.data} {manifest.split}".strip()] = None
         made = {"name": table.name, "folder": str(table.folder or "")}
         setups.append({**made, **manifest.facts()})
         if table is not chosen and any(pairs_of(chosen, table)):
@@ -139,9 +159,8 @@ def evaluation_of(
         elif table is not chosen and metrics.labelled:
             alone = f"{table.name} has no problem and seed in common with {chosen.name}"
             warnings.append(f"{alone}: the two are not compared.")
-    title = titles.pop() if len(titles) == 1 else ""
     return Evaluation(
-        title or ", ".join(table.name for table in tables[:3]),
+        ", ".join(filter(None, titles)) or chosen.name,
         tuple(arms),
         base=chosen.name if len(tables) > 1 else "",
         comparisons=compare_all(chosen, others, clusters),
@@ -159,44 +178,6 @@ def _reads_tree(system: str) -> bool:
     return False
 
 
-def _named(tables: Sequence[Table], name: str) -> Table:
-    for table in tables:
-        if table.name == name:
-            return table
-    names = ", ".join(table.name for table in tables)
-    raise UsageError(
-        f"no arm is called '{name[:60]}'", fix=f"choose --base from {names}"
-    )
-
-
-def lead(found: Evaluation) -> str:
-    """Return the result in a sentence or two."""
-    best = found.best
-    if best is None or best.wilson is None:
-        arms = counted(len(found.arms), "arm")
-        return f"{arms}, and no known answer to measure an accuracy by."
-    size = counted(best.problems, "problem")
-    if len(best.seeds) > 1:
-        size = f"{size} over {counted(len(best.seeds), 'seed')}"
-    low, high = best.wilson
-    share = f"{best.accuracy:.1%} of {size} ({low:.1%} to {high:.1%})"
-    calls = ""
-    if best.paper_calls:
-        calls = f", with {best.paper_calls:.2f} calls per problem"
-    if len(found.arms) == 1:
-        return f"{best.name} answered {share} correctly{calls}."
-    highest = f"Highest is {best.name}: {share}{calls}."
-    against = found.against_base(best.name)
-    if len(found.comparisons) == 1:
-        against = found.comparisons[0]
-    return f"{highest} {against.sentence}" if against else highest
-
-
-def evaluation_json(found: Evaluation) -> str:
-    """Return the evaluation as one line of JSON."""
-    return TypeAdapter(Evaluation).dump_json(found).decode()
-
-
 def page(
     found: Evaluation,
     sections: Mapping[str, Sequence[Sequence[str]]] | None = None,
@@ -210,10 +191,7 @@ def page(
         title=f"{found.title}: evaluation",
         found=found,
         sections=sections or {},
-        lead=lead(found),
         plots=plots_of(found),
-        exits=EXIT_NAMES,
-        p_text=p_text,
     )
 
 
@@ -242,19 +220,18 @@ def plots_of(found: Evaluation) -> dict[str, Plot]:
 
 def accuracy_plot(found: Evaluation) -> Plot | None:
     """Plot the accuracy of each arm."""
-    systems = {}
-    for setup in found.setups:
-        systems[setup["name"]] = str(setup.get("system", ""))
+    systems = {setup["name"]: setup.get("system") for setup in found.setups}
     rows = []
     for arm in found.ordered:
-        if arm.accuracy is not None and arm.wilson is not None:
-            paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
-            about = ""
-            with suppress(UsageError):
-                about = spec_of(systems[arm.name]).about.partition(";")[0]
-            rows.append(
-                ForestRow(arm.name, about, arm.accuracy, *arm.wilson, paint)
-            )
+        if arm.wilson is None:
+            continue
+        about = ""
+        with suppress(UsageError):
+            spec = spec_of(str(systems[arm.name]))
+            about = spec.about.partition(";")[0]
+        paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
+        accuracy = arm.accuracy or 0.0
+        rows.append(ForestRow(arm.name, about, accuracy, *arm.wilson, paint))
     if not rows:
         return None
     title = "Accuracy of each arm"
@@ -299,10 +276,8 @@ def tradeoff_plot(arms: Iterable[Metrics]) -> Plot | None:
     """Plot accuracy against calls."""
     spots = []
     for arm in arms:
-        if arm.accuracy is None or arm.wilson is None:
-            continue
-        if arm.paper_calls:  # unknown for scores of other tools
-            place = (arm.paper_calls, arm.accuracy, *arm.wilson)
+        if arm.wilson and arm.paper_calls:  # unknown for scores of other tools
+            place = (arm.paper_calls, arm.accuracy or 0.0, *arm.wilson)
             spots.append(Spot(arm.name, *place))
     if len(spots) < 2:
         return None
@@ -338,3 +313,53 @@ def exits_plot(arms: Iterable[Metrics], by: str = OWN) -> Plot | None:
     title = "Where solves leave the ladder"
     draw = partial(exit_bars, title, panels)
     return Plot("exits-by-difficulty", title, caption, draw)
+
+
+# Records of Every Eval Ever
+
+
+def write_records(
+    tables: Sequence[Table], arms: Sequence[Metrics], out: Path
+) -> list[Path]:
+    """Write a record for each arm that has an accuracy, and return the files.
+
+    A run that is written again replaces its record.
+    """
+    paths = []
+    for table, arm in zip(tables, arms, strict=True):
+        if arm.wilson is None:
+            continue
+        manifest = table.manifest
+        model = manifest.model or arm.name
+        benchmark = _part(f"{manifest.data} {manifest.split}")
+        developer, _, name = model.rpartition("/")
+        model_id = f"{_part(developer)}/{_part(name)}"
+        now = f"{time.time():.3f}"
+        values = {
+            "id": f"{benchmark}.{_part(arm.name)}/{model_id}/{now}",
+            "now": now,
+            "version": manifest.kace or version("kace"),
+            "model": model,
+            "model_id": model_id,
+            "benchmark": benchmark,
+            "system": arm.name,
+            "score": arm.accuracy,
+            "low": arm.wilson.low,
+            "high": arm.wilson.high,
+            "method": f"Wilson, each {arm.cluster} counted once",
+            "samples": arm.clusters,
+        }
+        quoted = {key: json.dumps(value) for key, value in values.items()}
+        record = Template(RECORD.read_text("utf-8")).substitute(quoted)
+        facts = json.dumps([manifest.content, arm.name, arm.solves])
+        unique = uuid.uuid5(uuid.NAMESPACE_URL, facts)
+        path = out / "data" / benchmark / model_id / f"{unique}.json"
+        write_atomic(path, record)
+        paths.append(path)
+    return paths
+
+
+def _part(text: str) -> str:
+    """Return a text as one portable part of a path."""
+    part = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
+    return "unknown" if part in ("", "data") else part

@@ -12,24 +12,21 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from kace.config import Price, load_config
-from kace.errors import KaceError, UsageError, counted, redact
-from kace.files import inside, read_plain, write_atomic
+from kace.errors import KaceError, UsageError, redact
+from kace.files import write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, ExitPath, ladder_of
-from kace.models.base import Messages
 from kace.report import inbox, trees
-from kace.report.charts import EXIT_NAMES
 from kace.report.evaluation import (
     OWN,
     evaluation_of,
     exits_plot,
-    lead,
     plots_of,
 )
 from kace.report.inbox import Inbox
@@ -47,13 +44,11 @@ from kace.report.render import (
     slice_of,
 )
 from kace.report.workspace import KINDS, Item, Workspace
-from kace.runs.compare import p_text
-from kace.runs.metrics import Metrics
-from kace.runs.stats import wilson
 from kace.runs.table import (
     ALL,
     MAX_WORDS,
     NO_LADDER,
+    ORDERS,
     VIEWS,
     SolveFilter,
 )
@@ -67,44 +62,17 @@ IN_FILES = 300  # solves of a run that an export has pages for
 CARDS_IN_FILES = 5_000  # cards of a tree that an export has pages for
 RELATED = 6  # other runs that a page offers
 GROUPS = 12  # cards that broke problems
-FIRST_DOWN = ("calls", "tokens", "cards", "seconds")
-"""Columns that are sorted largest first on the first click."""
-HEADS = {
-    "problem": "Problem",
-    "seed": "Seed",
-    "result": "Result",
-    "": "Answer",
-    "exit": "Exit",
-    "calls": "Calls",
-    "tokens": "Tokens",
-    "cards": "Cards",
-    "seconds": "Seconds",
-}
-ABOUT = {
-    "tree": "Cards by domain and difficulty, with what each was measured to do.",
-    "run": "Recorded solves: how much is right, at how many calls a problem.",
-    "learner": "What kace learn proposed, tried and kept.",
-    "inbox": "Requests to a teacher. The reply is written here, in the page.",
-}
 CAPS = (
     f"An export holds the pages of at most {IN_FILES:,} solves of a run and"
     f" {CARDS_IN_FILES:,} cards of a tree, and nothing that depends on a search or a"
     " filter. To see everything, open the original with: kace view"
 )
 CHANGES = ("gained", "lost")
-MARK = "kace-view.txt"  # lies in a folder that an export wrote
 View = Callable[[PageRequest], Page]
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 
 # Paths
-
-
-class Document(NamedTuple):
-    """A page as it is sent or written."""
-
-    text: str
-    status: int
 
 
 def html_at(
@@ -114,21 +82,23 @@ def html_at(
     *,
     link: Links | None = None,
     reply: str | None = None,
-) -> Document:
-    """Return the page at a path, or one that says why there is none.
+) -> tuple[str, int]:
+    """Return the page at a path and its status, or one that says why there is none.
 
     With `reply`, the text of a form is written first.
     """
     link = link or Links()
-    bar: list[tuple[str, str, str]] = []
+    kinds: dict[str, str] = {}
     try:
-        bar = nav(workspace, path, link)
+        for kind, title in KINDS.items():
+            if workspace.items(kind):
+                kinds[kind] = title
         view, parts = find_view(path)
         if reply is None or view is inbox.request_page:
             page = view(PageRequest(workspace, link, parts, query or {}, reply))
         else:
             page = error_page(405, "Nothing can be sent here")
-        return Document(document(page, link, bar), page.status)
+        return document(page, link, path, kinds), page.status
     except NotHere as error:
         page = error_page(404, "Not here", error.message, error.fix)
     except KaceError as error:
@@ -138,7 +108,7 @@ def html_at(
         log.error("%s", redact(traceback.format_exc()))
         what = "The page could not be made. The terminal says more."
         page = error_page(500, "Something went wrong here", what)
-    return Document(document(page, link, bar), page.status)
+    return document(page, link, path, kinds), page.status
 
 
 def find_view(path: str) -> tuple[View, dict[str, str]]:
@@ -158,79 +128,36 @@ def find_view(path: str) -> tuple[View, dict[str, str]]:
     raise NotHere("there is no such page")
 
 
-def nav(
-    workspace: Workspace, path: str, link: Links
-) -> list[tuple[str, str, str]]:
-    """Return the links of the bar, and which of them is current."""
-    found = [("Home", link(), "page" if path == "/" else "")]
-    for kind, title in KINDS.items():
-        if workspace.items(kind):
-            here = "true" if path.startswith(f"/{kind}/") else ""
-            found.append((title, f"{link()}#{kind}", here))
-    return found
-
-
 # The first page
-
-
-class Summary(NamedTuple):
-    """An item in a line: what it holds, when it last changed, what it is of."""
-
-    item: Item
-    changed: float | None = None
-    holds: str = "cannot be read"
-    badge: tuple[str, str] | None = None
-    about: str = ""
-    metrics: Metrics | None = None
 
 
 def home_page(request: PageRequest) -> Page:
     """Show everything that is open; runs of a learner are on its own page."""
-    summaries: dict[str, list[Summary]] = {}
+    items: dict[str, list[tuple[Item, object]]] = {}
     for kind in KINDS:
         for item in request.workspace.items(kind):
-            if item.is_step:
+            if kind == "run" and item.path.parent.name == "learn":
                 continue
-            found = Summary(item)
+            found: object = "cannot be read"
             with suppress(OSError, ValueError, KaceError):
-                found = summarize(request.workspace, item)
-            summaries.setdefault(kind, []).append(found)
-    values = {"heads": KINDS, "about": ABOUT, "summaries": summaries}
+                found = open_item(request.workspace, item)
+            items.setdefault(kind, []).append((item, found))
+    values = {"heads": KINDS, "items": items}
     return Page("home.html", "What is open", values, refresh=REFRESH)
 
 
-def summarize(workspace: Workspace, item: Item) -> Summary:
-    """Return what is known of an item. A very large run is not read."""
-    found = Summary(item, item.path.stat().st_mtime, "")
+def open_item(workspace: Workspace, item: Item) -> object:
+    """Return what an item holds, in words where it is not opened."""
     if item.kind == "tree":
-        tree = workspace.tree(item.name)
-        badge = ("frozen", "info") if tree.frozen else None
-        return found._replace(
-            holds=counted(len(tree.tree), "card"), badge=badge
-        )
+        return workspace.tree(item.name)
     if item.kind == "inbox":
-        waiting = len(Inbox(item.path).waiting())
-        badge = ("waiting", "warn") if waiting else None
-        holds = f"{counted(waiting, 'request')} waiting"
-        return found._replace(holds=holds, badge=badge)
+        return Inbox(item.path).waiting()
     if item.kind == "learner":
-        return found
+        return ""
     trace = item.path / "traces.jsonl"
     if trace.exists() and trace.stat().st_size > SMALL_RUN:
-        return found._replace(holds="open it to count")
-    table = workspace.table(item.name)
-    holds = counted(len(table), "solve")
-    badge = None
-    if table.missing:
-        holds = f"{len(table):,} of {len(table) + table.missing:,} solves"
-        badge = ("unfinished", "warn")
-    manifest = table.manifest
-    return found._replace(
-        holds=holds,
-        badge=badge,
-        about=f"{manifest.system[:80]} · {manifest.model[:80]}",
-        metrics=table.metrics() if len(table) else None,
-    )
+        return "open it to count"
+    return workspace.table(item.name)
 
 
 # A run
@@ -259,22 +186,13 @@ def choice_of(request: PageRequest, run: str) -> Choice:
         exit=request.choice("exit", (*ExitPath, NO_LADDER)),
         cards=request.choice("cards", ("shown", "abstained")),
         change=request.choice("change", CHANGES) if base else "",
-        text=request.query.get("q", "")[:MAX_WORDS],
+        text=request.query.get("text", "")[:MAX_WORDS],
     )
-    sort = request.choice("sort", [*HEADS, *(f"-{name}" for name in HEADS)])
-    query = {**query_of(where), "against": against, "sort": sort}
+    sort = request.query.get("sort", "")
+    if sort.removeprefix("-") not in ORDERS:
+        sort = ""
+    query = {**asdict(where), "against": against, "sort": sort}
     return Choice(where, base, query)
-
-
-def query_of(where: SolveFilter) -> dict[str, str]:
-    """Return the query of an address that selects the solves of a filter."""
-    return {
-        "q": where.text,
-        "right": where.right,
-        "exit": where.exit,
-        "cards": where.cards,
-        "change": where.change,
-    }
 
 
 def run_page(request: PageRequest) -> Page:
@@ -295,9 +213,6 @@ def run_page(request: PageRequest) -> Page:
     if base is not None:
         broken = [use for use in table.cards(base=base) if use.broken]
         broken.sort(key=lambda use: use.gained - use.broken)
-    heads = dict(HEADS)
-    if len(table.seeds) < 2:
-        del heads["seed"]
 
     def address(**changes: str) -> str:
         query = {**choice.query, **changes}
@@ -307,14 +222,13 @@ def run_page(request: PageRequest) -> Page:
     for words, count in table.views(base).items():
         where = VIEWS[words]
         current = where == choice.where
-        views.append((words, count, address(**query_of(where)), current))
+        views.append((words, count, address(**asdict(where)), current))
     rows = table.solves(choice.where, sort=choice.query["sort"], base=base)
     values = {
         "table": table,
         "manifest": table.manifest,
         "metrics": metrics,
         "tree": workspace.tree_of(name),
-        "wilson": wilson,
         "exits_plot": exits_plot([replace(metrics, name=name)], sorted_by),
         "by_card": broken[:GROUPS],
         "shares": shares,
@@ -322,8 +236,6 @@ def run_page(request: PageRequest) -> Page:
         "part": slice_of(request, rows, PER_PAGE, IN_FILES),
         "others": workspace.related(name),
         "views": views,
-        "heads": heads,
-        "first_down": FIRST_DOWN,
         "to": address,
     }
     refresh = REFRESH if table.running else None
@@ -354,12 +266,9 @@ def compare_page(request: PageRequest) -> Page:
         "ours": ours,
         "theirs": theirs,
         "found": found,
-        "lead": lead(found),
         "table": table,
         "changed": changed,
         "plots": plots_of(found),
-        "exits": EXIT_NAMES,
-        "p_text": p_text,
     }
     return Page(
         "compare.html", f"{ours} against {theirs}", values, ("run", ours)
@@ -469,9 +378,6 @@ def solve_page(request: PageRequest) -> Page:
             for row in workspace.table(run):
                 if row.problem == problem:
                     elsewhere.append((run, row))
-    senders: dict[Messages, int] = {}  # the first attempt with each prompt
-    for position, attempt in enumerate(record.made):
-        senders.setdefault(attempt.messages, position)
     mark = mark_of(record.correct)
     if record.answer is None and record.correct is None:
         mark = "nothing"
@@ -486,16 +392,12 @@ def solve_page(request: PageRequest) -> Page:
         "climb": climb_of(record),
         "fallback": fallback,
         "text": table.problem_text(problem),
-        "senders": senders,
-        "whys": [redact(attempt.detail) for attempt in record.made],
         "keeps_texts": table.calls_folder is not None,
         "tree": workspace.tree_of(name),
         "plurality": FALLBACK_GATE.votes,
         "choice": choice,
+        "rows": rows,
         "number": number,
-        "total": len(rows),
-        "before": rows[number - 2] if number > 1 else None,
-        "after": rows[number] if 0 < number < len(rows) else None,
         "all_open": request.query.get("open") == "all",
         "elsewhere": elsewhere,
     }
@@ -519,29 +421,20 @@ ROUTES: dict[str, View] = {
 def export(workspace: Workspace, folder: Path) -> list[str]:
     """Write the pages of a workspace as files that need no server; return their paths.
 
-    Raises `UsageError` for a folder that holds anything but an earlier export.
+    Raises `UsageError` for a folder that is not empty.
     """
-    old = {path.name for path in folder.glob("*")}
-    if old and MARK not in old:
-        raise UsageError(
-            f"{folder} is not empty, and no export of ours",
-            fix="choose another folder",
-        )
-    if old:
-        read_plain(folder / MARK)  # a link in its place is not ours
+    if any(folder.glob("*")):
+        fix = "choose another folder, or remove what is in it"
+        raise UsageError(f"{folder} is not empty", fix=fix)
     paths = list(paths_of(workspace))
     link = Links(exported=frozenset(paths))
-    _write(folder, MARK, "kace view --export wrote this folder.\n")
-    for name in old:
-        if name.endswith(".html"):
-            (folder / name).unlink()
     for name, content in assets().items():
-        _write(folder, f"assets/{name}", content)
+        write_atomic(folder / "assets" / name, content)
     for path in paths:
-        made = html_at(workspace, path, link=link)
-        _write(folder, file_name(path), made.text)
+        text, _ = html_at(workspace, path, link=link)
+        write_atomic(folder / file_name(path), text)
     about = error_page(200, "Left out", CAPS)
-    _write(folder, LEFT_OUT, document(about, link))
+    write_atomic(folder / LEFT_OUT, document(about, link))
     return paths
 
 
@@ -574,9 +467,3 @@ def _pages_below(workspace: Workspace, item: Item) -> Iterator[tuple[str, ...]]:
         table = workspace.table(item.name)
         for row in table.solves(sort="", base=other)[:IN_FILES]:
             yield "problem", row.problem, str(row.seed)
-
-
-def _write(folder: Path, name: str, content: str | bytes) -> None:
-    """Write a file in place of any other, without following links."""
-    *above, last = name.split("/")
-    write_atomic(inside(folder, *above) / last, content)

@@ -22,8 +22,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from kace.cards.card import lift_of
-from kace.errors import KaceError, counted, plural, points
+from kace.cards.card import Card, LiftMark, lift_of
+from kace.errors import KaceError, counted, plural, points, redact
 from kace.ladder.retrieve import estimate
 from kace.report.charts import (
     COLOURS,
@@ -34,6 +34,8 @@ from kace.report.charts import (
     lift_scale,
     strip_unseen,
 )
+from kace.runs.compare import p_text
+from kace.runs.stats import wilson
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
@@ -182,18 +184,22 @@ def error_page(status: int, title: str, *sentences: str) -> Page:
 
 
 def document(
-    page: Page, link: Links, nav: Sequence[tuple[str, str, str]] = ()
+    page: Page,
+    link: Links,
+    path: str = "",
+    kinds: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a page of the viewer in its frame; `nav` holds the links of the bar."""
+    """Return a page of the viewer in its frame; the bar leads to the kinds."""
     static = link.exported is not None
     folder = "assets" if static else f"/assets/{assets_mark()}"
     frame = {
         "page": page,
         "link": link,
         "static": static,
-        "nav": nav,
+        "path": path,
+        "kinds": kinds,
         "refresh": None if static else page.refresh,
-        "asset": lambda name: f"{folder}/{name}",
+        "assets": folder,
     }
     template = environment().get_template(page.template)
     return template.render({**page.values, **frame})
@@ -219,12 +225,13 @@ def environment() -> Environment:
     )
     for filter_ in (
         *(ago, band, breakable, breadth, counted, fitted, lift_scale),
-        *(maths, percent, plural, points, prose, utc),
+        *(maths, percent, plural, points, prose, p_text, redact, utc, wilson),
     ):
         made.filters[filter_.__name__] = filter_
     made.filters |= {
         "inline": prose_line,
         "lift": lift_of,
+        "measured_lift": measured_lift,
         "n": "{:,}".format,
         "seen": strip_unseen,
         "px": lambda value: f"{round(value, 2):g}",
@@ -254,6 +261,12 @@ def svg(picture: Picture) -> str:
         r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file
     )
     return f"{literal}\n"
+
+
+def measured_lift(card: Card) -> LiftMark | None:
+    """Return the lift of a card if it was measured on enough problems."""
+    found = lift_of(card)
+    return None if found is None or found.mark.vague else found.mark
 
 
 def band(lift: float | None) -> str:

@@ -325,7 +325,7 @@ def _answer(workspace: Workspace, request: Request, body: bytes) -> Response:
     if request.method == "POST":
         reply = dict(parse_qsl(body.decode("ascii", "replace"))).get("text", "")
     query = dict(request.query_params)
-    made = pages.html_at(workspace, path, query, reply=reply)
+    text, status = pages.html_at(workspace, path, query, reply=reply)
     # After a reply was written, the same address shows it.
-    headers = {"location": path} if made.status == 303 else None
-    return HTMLResponse(made.text, made.status, headers)
+    headers = {"location": path} if status == 303 else None
+    return HTMLResponse(text, status, headers)

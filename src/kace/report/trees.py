@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -26,7 +25,6 @@ from kace.cards.tree import Domain
 from kace.config import RetrievalConfig, profile_of
 from kace.errors import KaceError
 from kace.ladder.prompt import Context, solver_prompt
-from kace.ladder.retrieve import estimate
 from kace.learning.report import CardReport, Fate, LearningReport, report_of
 from kace.models.base import Messages
 from kace.report.charts import lift_scale, scale_over
@@ -36,11 +34,12 @@ from kace.report.render import (
     NotHere,
     Page,
     PageRequest,
+    measured_lift,
     slice_of,
 )
 from kace.report.workspace import OpenTree
 from kace.runs.compare import compare
-from kace.runs.table import CardUse
+from kace.runs.table import CardUse, Table
 
 PER_PAGE = 50
 IN_A_FILE = 2_000  # cards that a list holds in a file
@@ -52,110 +51,68 @@ CHANGES = 40  # changes on a card's page
 LEARNED = 12  # cards on a learner's page
 PROPOSALS = 40  # per page
 MAX_QUERY = 200
-SORTS = ("worst", "lift", "id")
-READ_AT = {
-    Difficulty.MEDIUM: "read at MS",
-    Difficulty.HARD: "read at HS",
-    Difficulty.UNIVERSAL: "read at both",
-}
-VERDICTS = {
-    "good": "It helps: the interval lies above zero.",
-    "bad": "It harms: the interval lies below zero.",
-    "open": "The interval holds zero: it may help, harm, or do nothing.",
-}
-STATUS_WORDS = {
-    Status.EXPERIMENTAL: "Shown in solves; the learner has not shown it to help.",
-    Status.VALIDATED: "Shown in solves; it probably helps.",
-    Status.DEPRECATED: "Kept in the tree and never shown in a solve.",
-}
-FATES = {
-    Fate.KEPT: ("in the tree", "good"),
-    Fate.RETIRED: ("retired", "plain"),
-    Fate.MERGED: ("merged", "info"),
-    Fate.ADMITTED: ("admitted", "info"),
-    Fate.REFUSED: ("refused", "bad"),
-    Fate.WAITING: ("waiting for a ruling", "warn"),
-}
-"""What becomes of a proposal: its words and their colour."""
 LEARNER_REFRESH = {"working": 3.0, "stopped": 15.0}
 
 
 # Trees
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The cards of one place of the map, or of a whole tree."""
+class RunUse(NamedTuple):
+    """A run that read a tree, the run it is compared with, and what its cards did."""
 
-    cards: Sequence[Card]
-    shown: Sequence[Card]  # those that a solve may read
-    lifts: Sequence[LiftMark]  # of those shown
-    lift: float | None  # the mean of the lifts
-    tokens: int  # estimated, of the cards shown
-    statuses: Sequence[tuple[str, int]]
+    run: Table
+    base: Table | None
+    cards: Mapping[str, CardUse]
 
 
-def cell_of(cards: Sequence[Card]) -> Cell:
-    """Count the cards of a place."""
-    shown = []
-    lifts = []
-    for card in cards:
-        if card.status is Status.DEPRECATED:
-            continue
-        shown.append(card)
-        lift = measured_lift(card)
-        if lift:
-            lifts.append(lift)
-    mean = None
-    if lifts:
-        mean = sum(lift.effect for lift in lifts) / len(lifts)
-    statuses = Counter(card.status.value for card in cards)
-    tokens = sum(map(estimate, shown))
-    return Cell(cards, shown, lifts, mean, tokens, statuses.most_common())
-
-
-def measured_lift(card: Card) -> LiftMark | None:
-    """Return the lift of a card if it was measured on enough problems."""
-    found = lift_of(card)
-    return None if found is None or found.mark.vague else found.mark
-
-
-def sorted_cards(
-    cards: Iterable[Card], sort: str, counts: Mapping[str, CardUse]
-) -> list[Card]:
-    """Return cards in one of SORTS: deprecated ones last, then those not measured."""
-
-    def key(card: Card) -> tuple[bool, float, str]:
-        value = 0.0
-        lift = measured_lift(card)
-        use = counts.get(card.card_id)
-        if sort == "worst":
-            value = use.gained - use.broken if use else math.inf
-        elif sort == "lift":
-            value = -lift.effect if lift else 2.0
-        return card.status is Status.DEPRECATED, value, card.card_id
-
-    return sorted(cards, key=key)
-
-
-def place_name(domain: str, difficulty: str) -> str:
-    """Return the name of a place, such as `Number theory, hard`."""
-    plain = domain.replace("_", " ")
-    place = f"{plain[:1].upper()}{plain[1:]}"
-    return place if domain == difficulty else f"{place}, {difficulty}"
+def runs_of(request: PageRequest, opened: OpenTree) -> list[RunUse]:
+    """Return the runs that read a tree, the system's own first."""
+    workspace = request.workspace
+    found = []
+    for item in workspace.items("run"):
+        manifest = workspace.manifest(item.name)
+        own = item.path.is_relative_to(opened.path)  # of its learner
+        if own or manifest.tree_hash == opened.hash:
+            found.append((manifest.system != "kace", item.name))
+    uses = []
+    for _, name in sorted(found)[:RUNS]:
+        with suppress(KaceError):
+            run = workspace.table(name).named(name)
+            other = workspace.base_of(name)
+            base = workspace.table(other).named(other) if other else None
+            cards = run.cards(base=base)
+            if not cards:  # the base has none of these problems and seeds
+                base = None
+                cards = run.cards()
+            uses.append(RunUse(run, base, {use.card: use for use in cards}))
+    return uses
 
 
 def tree_page(request: PageRequest) -> Page:
     """Show what a tree was measured to do, its cards, its map, and its changes."""
     name = request.parts["tree"]
     opened = request.workspace.tree(name)
-    cards = list(opened.tree)
+    uses: dict[str, CardUse] = {}
+    effects: list[tuple[RunUse, str]] = []
+    for each in runs_of(request, opened):
+        if each.base is None:
+            continue
+        for use in each.cards.values():
+            known = uses.get(use.card)
+            uses[use.card] = known + use if known else use
+        if len(effects) < EFFECTS:
+            effects.append((each, compare(each.base, each.run).sentence))
+    for card in () if effects else opened.tree:
+        record = card.provenance  # what the learner counted
+        if record.n_uses:
+            counts = (record.n_uses, 0, 0, record.n_wins, record.n_losses)
+            uses[card.card_id] = CardUse(card.card_id, *counts)
+    cards = sorted(opened.tree, key=partial(_worst_first, uses))
     places: dict[tuple[str, str], list[Card]] = {}
     for card in cards:
         for domain in card.domain_tags:
             place = (domain, card.difficulty_tag.value)
             places.setdefault(place, []).append(card)
-    cells = {place: cell_of(found) for place, found in places.items()}
     everywhere = Domain(name=UNIVERSAL, description="read with every domain")
     domains = [*opened.tree.domains, everywhere]
     chosen = {
@@ -163,110 +120,65 @@ def tree_page(request: PageRequest) -> Page:
         "domain": request.choice("domain", [each.name for each in domains]),
         "difficulty": request.choice("difficulty", list(Difficulty)),
         "status": request.choice("status", list(Status)),
-        "sort": request.choice("sort", SORTS),
     }
-    filtered = any(value for key, value in chosen.items() if key != "sort")
+    filtered = any(chosen.values())
     listed = [card for card in cards if _is_chosen(card, chosen)]
-    counts, in_runs = _counts(request, opened)
-    sort = chosen["sort"] or ("worst" if counts else "lift")
-    ordered = sorted_cards(listed, sort, counts)
-    per_page = PER_PAGE if filtered else FIRST
-    changes = (
-        TreeStore(opened.path).log()[-LATEST:] if opened.path.is_dir() else ()
-    )
+    changes = _changes(opened)
     learners = [item.name for item in request.workspace.items("learner")]
     values = {
         "tree": opened,
         "name": name,
-        "total": cell_of(cards),
-        "cells": cells,
-        "most": max((len(cell.shown) for cell in cells.values()), default=0),
+        "cards": cards,
+        "places": places,
         "learned": name in learners,
-        "difficulties": READ_AT,
         "domains": domains,
         "bands": BANDS,
         "chosen": chosen,
         "filtered": filtered,
-        "sort": sort,
-        "sorts": SORTS,
-        "uses": counts,
-        "in_runs": in_runs,
-        "harmful": [use for use in counts.values() if use.flagged],
-        "part": slice_of(request, ordered, per_page, IN_A_FILE),
+        "uses": uses,
+        "harmful": [use for use in uses.values() if use.flagged],
+        "part": slice_of(
+            request, listed, PER_PAGE if filtered else FIRST, IN_A_FILE
+        ),
         "to": partial(request.link, "tree", name, **chosen),
-        "effects": list(_effects(request, opened)),
-        "latest": changes[::-1],
+        "effects": effects,
+        "latest": changes[:LATEST],
     }
     return Page("tree.html", name, values)
 
 
+def _worst_first(
+    uses: Mapping[str, CardUse], card: Card
+) -> tuple[bool, float, float, str]:
+    """Return a sort key: most broken first, then by lift, deprecated cards last."""
+    use = uses.get(card.card_id)
+    lift = measured_lift(card)
+    return (
+        card.status is Status.DEPRECATED,
+        use.gained - use.broken if use else math.inf,
+        -lift.effect if lift else math.inf,
+        card.card_id,
+    )
+
+
 def _is_chosen(card: Card, chosen: dict[str, str]) -> bool:
     """Whether a card is of the place and status, and holds all words."""
-    if chosen["domain"] and chosen["domain"] not in card.domain_tags:
+    if chosen["domain"] not in ("", *card.domain_tags):
         return False
     if chosen["difficulty"] not in ("", card.difficulty_tag):
         return False
     if chosen["status"] not in ("", card.status):
         return False
-    parts = [card.card_id, card.payload]
-    text = "\n".join([*parts, *card.routing_conditions, *card.wordings]).lower()
+    parts = (card.card_id, card.payload, *card.routing_conditions)
+    text = "\n".join([*parts, *card.wordings]).lower()
     return all(word in text for word in chosen["q"].lower().split())
 
 
-def _runs_of(
-    request: PageRequest, opened: OpenTree
-) -> Iterator[tuple[str, str]]:
-    """Iterate over the runs that read a tree, with their bases, the system's first."""
-    found = []
-    for item in request.workspace.items("run"):
-        manifest = request.workspace.manifest(item.name)
-        own = item.path.is_relative_to(opened.path)  # of its learner
-        if own or manifest.tree_hash == opened.hash:
-            found.append((manifest.system != "kace", item.name))
-    for _, run in sorted(found)[:RUNS]:
-        yield run, request.workspace.base_of(run)
-
-
-def _counts(
-    request: PageRequest, opened: OpenTree
-) -> tuple[dict[str, CardUse], bool]:
-    """Return what cards gained and broke, and whether the open runs say so.
-
-    Where no open run has a base, it is what their learner counted.
-    """
-    found: dict[str, CardUse] = {}
-    for run, base in _runs_of(request, opened):
-        with suppress(KaceError):
-            other = request.workspace.table(base) if base else None
-            table = request.workspace.table(run)
-            for use in table.cards(base=other) if other else ():
-                known = found.get(use.card)
-                found[use.card] = known + use if known else use
-    if found:
-        return found, True
-    for card in opened.tree:
-        record = card.provenance
-        if record.n_uses:
-            counted = (record.n_uses, 0, 0, record.n_wins, record.n_losses)
-            found[card.card_id] = CardUse(card.card_id, *counted)
-    return found, False
-
-
-def _effects(
-    request: PageRequest, opened: OpenTree
-) -> Iterator[tuple[str, str, str]]:
-    """Iterate over what a tree does against the base, one run per data set."""
-    seen: set[tuple[str, str]] = set()
-    for run, base in _runs_of(request, opened):
-        manifest = request.workspace.manifest(run)
-        data = (manifest.data_hash, manifest.model)
-        if not base or data in seen or len(seen) == EFFECTS:
-            continue
-        seen.add(data)
-        with suppress(KaceError):
-            ours = request.workspace.table(run).named(run)
-            theirs = request.workspace.table(base).named(base)
-            yield run, base, compare(theirs, ours).sentence
+def _changes(opened: OpenTree) -> list[JournalEntry]:
+    """Return the journal of a tree, newest first; a single file has none."""
+    if opened.generation is None:
+        return []
+    return [*reversed(TreeStore(opened.path).log())]
 
 
 # Cards
@@ -280,67 +192,31 @@ def card_page(request: PageRequest) -> Page:
         what = f"the tree {name} has no card '{card_id[:64]}'"
         raise NotHere(what, fix="search the tree for what it says")
     card = opened.tree.card(card_id)
-    kind = card.difficulty_tag.value
-    places = []
-    for domain in card.domain_tags:
-        address = request.link("tree", name, domain=domain, difficulty=kind)
-        places.append((place_name(domain, kind), f"{address}#cards"))
-    counts, in_runs = _counts(request, opened)
+    uses = [use for use in runs_of(request, opened) if card_id in use.cards]
+    history = []
+    for entry in _changes(opened):
+        if any(change.card_id == card_id for change in entry.cards):
+            history.append(entry)
     values = {
         "card": card,
-        "total": counts.get(card_id),
-        "in_runs": in_runs,
-        "tree_name": name,
-        "status_words": STATUS_WORDS[card.status],
-        "places": places,
+        "tree": opened,
         "parts": read_payload(card.payload),
         "sent": _as_sent(card, opened),
         "lift": lift_of(card),
-        "verdicts": VERDICTS,
-        "uses": list(_uses(request, opened, card_id)),
-        "history": _history(opened, card_id) if opened.path.is_dir() else None,
+        "uses": uses,
+        "history": history[:CHANGES],
     }
     return Page("card.html", card_id, values, ("tree", name))
 
 
 def _as_sent(card: Card, opened: OpenTree) -> Messages:
     """Return what an attempt that reads this card alone is sent."""
-    profile: Mapping[str, Mapping[str, object]] = {}
-    with suppress(KaceError):
-        profile = profile_of(None, opened.path)
     read = RetrievalConfig()
-    with suppress(ValidationError):
+    with suppress(KaceError, ValidationError):
+        profile = profile_of(None, opened.path)
         read = RetrievalConfig.model_validate(profile.get("retrieval", {}))
     context = Context((card,), placement=read.placement)
     return solver_prompt("(the problem)", None, context).messages
-
-
-def _uses(
-    request: PageRequest, opened: OpenTree, card_id: str
-) -> Iterator[dict[str, Any]]:
-    """Iterate over the runs of the tree that were shown the card, with their bases."""
-    for run, base in _runs_of(request, opened):
-        with suppress(KaceError):
-            table = request.workspace.table(run)
-            other = request.workspace.table(base) if base else None
-            # All solves count where the base has none of these problems and seeds.
-            uses = [*table.cards(base=other), *table.cards()]
-            for use in [use for use in uses if use.card == card_id][:1]:
-                yield {
-                    "run": run,
-                    "base": base,
-                    "use": use,
-                    "solves": len(table),
-                }
-
-
-def _history(opened: OpenTree, card_id: str) -> list[JournalEntry]:
-    """Return the journal's changes of a card, newest first."""
-    found = []
-    for entry in reversed(TreeStore(opened.path).log()):
-        if any(change.card_id == card_id for change in entry.cards):
-            found.append(entry)
-    return found[:CHANGES]
 
 
 # Learners
@@ -401,7 +277,6 @@ def proposals_page(request: PageRequest) -> Page:
     values = {
         "name": name,
         "every": every,
-        "fates": FATES,
         "counts": Counter(each.fate for each in every),
         "rules": Counter(each.refused.rule for each in every if each.refused),
         "fate": fate,

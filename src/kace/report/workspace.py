@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,9 +51,11 @@ class Item(NamedTuple):
     path: Path  # of a learner, its tree's folder
 
     @property
-    def is_step(self) -> bool:
-        """Whether it is a run of a learner, which comes with its tree."""
-        return self.kind == "run" and self.path.parent.name == "learn"
+    def changed(self) -> float | None:
+        """When it last changed, in seconds since 1970."""
+        with suppress(OSError):
+            return self.path.stat().st_mtime
+        return None
 
 
 class OpenTree(NamedTuple):
@@ -106,13 +109,6 @@ class Workspace:
                 return item
         raise NotHere(f"no {kind} called '{name[:80]}' is open")
 
-    def only(self) -> Item | None:
-        """Return the item that was opened, if a single one was."""
-        found = []
-        for kind in ("tree", "inbox", "run"):
-            found += [item for item in self.items(kind) if not item.is_step]
-        return found[0] if len(found) == 1 else None
-
     def table(self, name: str) -> Table:
         """Return a run with everything that it has written so far."""
         path = self.item("run", name).path
@@ -141,14 +137,13 @@ class Workspace:
         The plain ladder with the same model comes first.
         """
         here = self.manifest(name)
-        bases: list[str] = []
-        others: list[str] = []
+        found = []
         for item in self.items("run"):
             there = self.manifest(item.name)
             if item.name != name and there.data_hash == here.data_hash:
-                found = bases if is_base(there, here) else others
-                found.append(item.name)
-        return bases + others
+                found.append((not is_base(there, here), item.name))
+        found.sort(key=itemgetter(0))
+        return [other for _, other in found]
 
     def base_of(self, name: str) -> str:
         """Return the run that one is compared with unless asked otherwise, or ''."""
