@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kace.cards.card import Card, Difficulty, Example, Provenance, Status
+from kace.cards.card import Card, Example, Provenance, Status
 from kace.cards.store import INDEX_FILE, TreeStore, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import RetrievalConfig
@@ -30,6 +30,7 @@ from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import FROM_MS, LOCKED, TierName
 from kace.models.scripted import Scripted
 from kace.problems import Problem
+from tests.card_samples import card as sample
 
 READING = RetrievalConfig(relevance_threshold=0.3, es_policy="skip")
 AVERAGE = "A tram goes uphill at {} km/h and back downhill at {} km/h. What is its average speed for the whole way?"
@@ -43,22 +44,10 @@ STORIES = (
 )
 
 
-def card(
-    name: str,
-    told: str,
-    domain: str = "rates",
-    difficulty: Difficulty = Difficulty.MEDIUM,
-    sources: tuple[str, ...] = (),
-) -> Card:
-    made = Card(
-        card_id=f"EXACT_{name}_RULE",
-        payload=f"Useful when:\n- {name.lower()} is asked\n\nThink.",
-        routing_conditions=(),
-        difficulty_tag=difficulty,
-        domain_tags=(domain,),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="test", supporting_problems=sources),
-    )
+def card(name: str, told: str, domain: str = "rates", sources: tuple[str, ...] = ()) -> Card:
+    own = Provenance(source="test", supporting_problems=sources)
+    payload = f"Useful when:\n- {name.lower()} is asked\n\nThink."
+    made = sample(f"EXACT_{name}_RULE", payload=payload, domain_tags=(domain,), provenance=own)
     return made.illustrated([Example(told.format(12, 30), "So \\boxed{1}.")]) if told else made
 
 

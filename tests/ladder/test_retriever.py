@@ -25,6 +25,7 @@ from kace.ladder.tiers import TierName
 from kace.models.base import Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem, load_bundled
+from tests.card_samples import card as sample
 from tests.card_samples import named
 from tests.one_loop import JUDGE, LOOP
 from tests.recorded import published_tree
@@ -40,15 +41,9 @@ DOMAINS = [
 def card(
     name: str, difficulty: Difficulty, *domains: str, status: Status = Status.VALIDATED, body: str = "Do."
 ) -> Card:
-    return Card(
-        card_id=f"EXACT_{name}_CARD",
-        payload=f"Useful when:\n- {name.lower()} comes up\n\n{body}",
-        routing_conditions=(),
-        difficulty_tag=difficulty,
-        domain_tags=domains,
-        helpfulness_score=0.0,
-        provenance=Provenance(source="test", promotion_status=status),
-    )
+    own = Provenance(source="test", promotion_status=status)
+    payload = f"Useful when:\n- {name.lower()} comes up\n\n{body}"
+    return sample(f"EXACT_{name}_CARD", payload=payload, difficulty_tag=difficulty, domain_tags=domains, provenance=own)
 
 
 TREE = EpistemicTree.of(

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.cards.card import Card, Difficulty, Provenance
+from kace.cards.card import Card
 from kace.config import RetrievalConfig
 from kace.ladder.relevance import words
 from kace.ladder.retrieve import Budget, TextSize, rank
 from kace.models.scripted import Scripted
+from tests.card_samples import card as sample
 
 
 def card(card_id: str, *triggers: str, routing: tuple[str, ...] = ()) -> Card:
     header = "\n".join(("Useful when:", *(f"- {trigger}" for trigger in triggers)))
-    return Card(
-        card_id=card_id,
-        payload=f"{header}\n\nWork it out.",
-        routing_conditions=routing,
-        difficulty_tag=Difficulty.MEDIUM,
-        domain_tags=("universal",),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="test"),
-    )
+    return sample(card_id, payload=f"{header}\n\nWork it out.", routing_conditions=routing)
 
 
 REMAINDER = card("EXACT_POWER_REMAINDER", "remainder of large power")
@@ -112,3 +108,36 @@ def test_what_is_shown_never_exceeds_the_limit(limit: int, sizes: list[int]):
     size = dict(zip(ids(BLOCK), sizes, strict=True))
     assert sum(size[c.card_id] for c in shown) <= limit
     assert list(shown) == [c for c in BLOCK if c in shown]
+
+
+# By meaning
+
+CARDS = [
+    card("EXACT_POLYGON_RULE", "angles of a polygon"),
+    card("EXACT_SPEED_RULE", "speed over equal distances"),
+    card("EXACT_COINS_RULE", "coins and change"),
+]
+
+
+@pytest.mark.parametrize(
+    ("problem", "best"),
+    [
+        ("A cyclist rides out at 10 km/h and back at 15 km/h.", "EXACT_SPEED_RULE"),
+        ("How many ways to pay one euro with 20 and 50 cent pieces?", "EXACT_COINS_RULE"),
+        ("The corners of a pentagon add up to how many degrees?", "EXACT_POLYGON_RULE"),
+    ],
+)
+def test_the_nearest_card_comes_first_without_a_shared_word(problem: str, best: str):
+    assert rank(problem, CARDS, "meaning")[0].card_id == best
+
+
+def test_every_card_is_ranked_once_and_an_empty_block_is_empty():
+    assert set(rank("anything", CARDS, "meaning")) == set(CARDS) == set(rank("anything", CARDS))
+    assert rank("anything", (), "meaning") == ()
+
+
+def test_it_leaves_everybodys_log_as_it_was():
+    script = "import logging\nfrom kace.ladder.relevance import embed\nembed(['a'])\n"
+    script += "print(logging.getLogger().handlers, logging.getLogger().level)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]", "30"]

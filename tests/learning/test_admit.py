@@ -14,6 +14,7 @@ from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
 from kace.learning.screen import LeakScreen, banned_phrases, check_card, is_vague
 from kace.learning.teacher import CardRefusal, Teacher, TeacherStep, TreeCell, instructions
 from kace.problems import Problem, load_bundled
+from tests.card_samples import card as sample
 from tests.learning.said import Said, passes
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
@@ -26,16 +27,8 @@ OTHER = "EXACT_PICK_AREA"
 
 
 def card(card_id: str = GOOD, body: str = "Use $n(n-1)/2$.", **fields: object) -> Card:
-    record = {
-        "payload": f"Useful when:\n- it fits\n\n{body}",
-        "routing_conditions": (),
-        "difficulty_tag": Difficulty.MEDIUM,
-        "domain_tags": ("algebra",),
-        "helpfulness_score": 0.0,
-        "provenance": Provenance(source="teacher", supporting_problems=("barge",)),
-        **fields,
-    }
-    return Card.model_validate({"card_id": card_id, **record})
+    own = Provenance(source="teacher", supporting_problems=("barge",))
+    return sample(card_id, payload=f"Useful when:\n- it fits\n\n{body}", provenance=own, **fields)
 
 
 def broken_rule(proposed: Card, cell: TreeCell = MEDIUM) -> str | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Card, Difficulty, Example, Provenance, Status
-from kace.cards.store import INDEX_FILE, TreeStore, open_tree
-from kace.cards.tree import Add, Domain, EpistemicTree
+from kace.cards.card import Card, Example, Provenance, Status
+from kace.cards.tree import Domain, EpistemicTree
 from kace.config import load_config
 from kace.ladder.record import Solution
-from kace.ladder.relevance import TextTable, best_encoder, open_index
+from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import (
     LEAST,
@@ -24,8 +22,8 @@ from kace.learning.calibrate import (
     own_cards,
     thresholds_of,
 )
-from kace.problems import Problem, problem_rows
-from tests.command import run_kace
+from kace.problems import Problem
+from tests.card_samples import card as sample
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,16 +31,9 @@ FERRY = "A ferry crosses the fjord with {} crates of herring, and every gull ste
 LOOM = "A weaver threads a loom with {} spools of crimson yarn, and each shuttle tangles {}. How many spools hold?"
 
 
-def card(name: str, told: str, *sources: str, difficulty: Difficulty = Difficulty.MEDIUM) -> Card:
-    made = Card(
-        card_id=f"EXACT_{name}_RULE",
-        payload=f"Useful when:\n- {name.lower()}\n\nSubtract.",
-        routing_conditions=(),
-        difficulty_tag=difficulty,
-        domain_tags=("taking",),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="test", supporting_problems=sources),
-    )
+def card(name: str, told: str, *sources: str) -> Card:
+    own = Provenance(source="test", supporting_problems=sources)
+    made = sample(f"EXACT_{name}_RULE", domain_tags=("taking",), provenance=own)
     return made.illustrated([Example(told.format(9, 4), "9 - 4 = 5, so \\boxed{5}")])
 
 
@@ -121,19 +112,3 @@ def test_a_tree_remembers_its_thresholds(tmp_path: Path):
     keep_calibration(tmp_path, found, config.retrieval, {})
     assert load_config({"tree": tmp_path}, env={}).retrieval.relevance_threshold == found.threshold
     assert thresholds_of(tmp_path) == found.model_dump(exclude={"problems", "shown"})
-
-
-def test_the_command_calibrates_any_tree(tmp_path: Path):
-    store = TreeStore.create(tmp_path / "tree", TREE.domains, author="me", note="a small tree")
-    store.apply(*map(Add, TREE), author="me")
-    more = tuple(Problem(f"What is {n} plus {n}?", str(2 * n), f"plus-{n}") for n in range(20, 30))
-    (tmp_path / "train.jsonl").write_text("\n".join(problem_rows((*TRAIN, *more))) + "\n")
-    command = ("learn", "calibrate", "tree", "--train", "train.jsonl", "--model", "scripted/steady")
-    done = run_kace(tmp_path, *command)
-    assert done.returncode == 0, done.stderr
-    assert "a card is shown from 0.300 on" in done.stdout
-    assert " threshold 0.3" in run_kace(tmp_path, "tree", "show", "tree").stdout
-    assert tomllib.loads((tmp_path / "tree" / "profile.toml").read_text())["retrieval"]["relevance_threshold"] == LEAST
-    index = open_index(open_tree(tmp_path / "tree"))
-    assert set(index.cards) == set(TREE.cards) and (tmp_path / "tree" / INDEX_FILE).is_file()
-    assert run_kace(tmp_path, *command, "--limit", "3").returncode == 2, "three problems say nothing"

@@ -9,22 +9,16 @@ from kace.cards.card import MAX_CARD_BYTES, UNIVERSAL, Card, Difficulty, Provena
 from kace.cards.tree import Add, Edit, EpistemicTree, applied
 from kace.learning.admit import MAX_SUPPORTING, Merge, consolidate
 from tests.card_samples import ALGEBRA, GEOMETRY, cards, trees
+from tests.card_samples import card as sample
 
 BODY = "Count unordered pairs: $\\frac{n(n-1)}{2}$.\nEvery pair is counted twice among the n(n-1) ordered ones."
 REWORDED = BODY.replace("Count unordered", "Count the unordered").replace("among the", "among")
 
 
 def card(card_id: str = "EXACT_PAIR_COUNT", body: str = BODY, **fields: object) -> Card:
-    record = {
-        "payload": f"Useful when:\n- everybody with everybody\n\n{body}",
-        "routing_conditions": (),
-        "difficulty_tag": Difficulty.MEDIUM,
-        "domain_tags": ("algebra",),
-        "helpfulness_score": 0.0,
-        "provenance": Provenance(source="teacher", supporting_problems=("p1",), epoch_introduced=1),
-        **fields,
-    }
-    return Card.model_validate({"card_id": card_id, **record})
+    own = Provenance(source="teacher", supporting_problems=("p1",), epoch_introduced=1)
+    payload = f"Useful when:\n- everybody with everybody\n\n{body}"
+    return sample(card_id, **{"payload": payload, "provenance": own, **fields})
 
 
 def tree(*held: Card) -> EpistemicTree:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kace.cards.card import Card, Difficulty, Example, Provenance
+from kace.cards.card import Card, Example, Provenance
 from kace.learning.screen import HeldOutHashes, LeakScreen
 from kace.learning.study import Settings
 from kace.problems import Problem, load_bundled
 from tests.card_examples import a_card
+from tests.card_samples import card as sample
 from tests.learning.sound_cards import PAYLOADS, sound_card
 
 TRAIN = load_bundled("starter", "train")
@@ -19,15 +20,9 @@ SEVEN = Problem("A barge takes on 76 sacks of rye under gleaning. How many does 
 
 
 def saying(body: str, *, supporting: tuple[str, ...] = (), routing: tuple[str, ...] = ()) -> Card:
-    return Card(
-        card_id="RUBRIC_SOME_GENERAL_RULE",
-        payload=f"Useful when:\n- it fits\n\n{body}",
-        routing_conditions=routing,
-        difficulty_tag=Difficulty.HARD,
-        domain_tags=("algebra",),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="teacher", supporting_problems=supporting),
-    )
+    own = Provenance(source="teacher", supporting_problems=supporting)
+    payload = f"Useful when:\n- it fits\n\n{body}"
+    return sample("RUBRIC_SOME_GENERAL_RULE", payload=payload, routing_conditions=routing, provenance=own)
 
 
 def own(problem: Problem, body: str, **fields: tuple[str, ...]) -> str | None:
