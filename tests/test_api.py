@@ -101,12 +101,12 @@ def test_an_evaluation_is_a_run_that_can_be_compared(tmp_path: Path):
     found = kace.compare(alone, tmp_path / "once")
     assert (found.base, found.other, found.pairs) == ("tiered", "single", 12)
     assert repr(found) == f"<Comparison: {found.sentence}>"
-    assert kace.evaluate("tiered", FEW, DICE, seeds=2, limit=None, out=str(tmp_path / "alone")).rows() == alone.rows()
+    assert kace.evaluate("tiered", FEW, DICE, seeds=2, out=str(tmp_path / "alone")).rows() == alone.rows()
 
 
 def test_a_model_of_ones_own_can_be_evaluated(tmp_path: Path):
     model = Scripted(lambda asked: "\\boxed{3}")
-    run = kace.evaluate("tiered", FEW, model, seeds=1, limit=4, out=tmp_path / "run")
+    run = kace.evaluate("tiered", FEW[:4], model, seeds=1, out=tmp_path / "run")
     assert [row["correct"] for row in run.rows()] == [True] * 4
     assert model.calls == 8
 
@@ -133,8 +133,6 @@ def test_a_card_with_a_fault_is_refused_and_nothing_is_added(tmp_path: Path):
     tree = kace.Tree.create(tmp_path / "oak")
     with pytest.raises(kace.DataError, match=r"needs whole examples.*Fix: "):
         tree.add("# x\n\nfoo")
-    with pytest.raises(kace.DataError, match="no such file"):
-        tree.add(tmp_path / "none.md")
     assert len(tree) == 0
 
 

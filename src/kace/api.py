@@ -48,7 +48,6 @@ from kace.problems import (
     load_dataset,
     load_problems,
     problems_hash,
-    read_text,
 )
 from kace.runs.manifest import manifest_of
 from kace.runs.run import OnSolution, Run, climb_with, solve_all
@@ -69,33 +68,33 @@ class RunSettings(TypedDict, total=False):
     preset: str | None
     tree: str | Path | Tree | None
     profile: str | Path | None
-    base_url: str | Sequence[str] | None
-    api_key: str | None
-    anthropic_base_url: str | None
-    anthropic_api_key: str | None
-    teacher_base_url: str | None
-    teacher_api_key: str | None
+    base_url: str | Sequence[str]
+    api_key: str
+    anthropic_base_url: str
+    anthropic_api_key: str
+    teacher_base_url: str
+    teacher_api_key: str
     teacher_max_tokens: int
     seed: int
-    temperature: float | None
-    max_tokens: int | None
+    temperature: float
+    max_tokens: int
     sampling: Mapping[str, Mapping[str, float]]
     retrieval: Mapping[str, object]
     problem_texts: bool
     synthesis: bool
-    max_connections: int | None
+    max_connections: int
     timeout: float
-    max_calls: int | None
-    max_usd: float | None
+    max_calls: int
+    max_usd: float
     prices: Mapping[str, Mapping[str, float]]
     batch: bool
-    batch_size: int | None
+    batch_size: int
     wait: bool
-    ray: str | None
+    ray: str
     cache: bool
     cache_dir: str | Path
     hub: str
-    data_dir: str | Path | None
+    data_dir: str | Path
     fields: Mapping[str, str]
     subject: str
     answers: Literal["math", "text", "choice", "number"]
@@ -104,8 +103,8 @@ class RunSettings(TypedDict, total=False):
     vote: Literal["majority", "confidence"]
     router: Literal["model", "words", "cards"]
     relevance_threshold: float
-    skip_threshold: float | None
-    max_cards: int | None
+    skip_threshold: float
+    max_cards: int
     max_card_tokens: int
     placement: Placement
     es_policy: EsPolicy
@@ -140,9 +139,6 @@ class LearnSettings(RunSettings, total=False):
     max_harm: float
     wordings: int
     imagine: int
-
-
-NO_STORE = "begin one with kace.Tree.create, or open a tree's directory"
 
 
 async def asolve(
@@ -297,18 +293,15 @@ def evaluate(
     *,
     split: str = "test",
     seeds: int = 3,
-    limit: int | None = None,
     out: str | Path | None = None,
     reuse: Sequence[str | Path] = (),
-    artefact: str | Path | None = None,
     **settings: Unpack[SolveSettings],
 ) -> RecordedRun:
     """Evaluate a system on a data set, as `kace eval` does; the same call resumes its run.
 
     The system is one of `kace eval --system list`: `tiered` is the ladder alone, `kace`
-    reads the `tree` among the settings. Data is a name from `kace data list`, a JSONL
-    file, or labelled problems. `reuse` names runs whose calls are not paid again
-    and `artefact` what another method learned.
+    reads the `tree` among the settings. Data is the name of a set, a JSONL file, or
+    labelled problems. `reuse` names runs whose calls are not paid again.
     """
     from kace.baselines.evaluate import Trial, run_trial
     from kace.baselines.systems import require
@@ -319,10 +312,9 @@ def evaluate(
     preset = benchmark_preset(data, named) if isinstance(data, str) else None
     config, given = _configured(model, {"preset": preset, **settings})
     tree = open_tree(config.tree) if config.tree else None
-    learned = Path(artefact) if artefact else None
-    name = require(system, tree, learned).name  # before there is a folder
-    found = labelled(_data(data, split, config), limit)
-    trial = Trial(name, found, config, seeds, tree, learned)
+    name = require(system, tree, None).name  # before there is a folder
+    found = labelled(_data(data, split, config))
+    trial = Trial(name, found, config, seeds, tree)
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
         _run(run_trial(trial, run, model=given))
@@ -481,18 +473,17 @@ class Tree:
         """All cards by id, as they are on disk now."""
         return open_tree(self.path).cards
 
-    def add(self, card: str | Path | Card, note: str = "new card") -> Card:
-        """Add a card: a `Card`, its text, or a file of its text.
-
-        A text that breaks a rule raises `CardError`.
-        """
+    def add(self, card: str | Card) -> Card:
+        """Add a card: a `Card`, or its text. One that breaks a rule raises `CardError`."""
         if not self.path.is_dir():
-            raise UsageError(f"{self.path} can only be read", fix=NO_STORE)
-        if isinstance(card, Path):
-            card = read_text(card)
+            raise UsageError(
+                f"{self.path} can only be read",
+                fix="begin one with kace.Tree.create, or open a tree's directory",
+            )
         if isinstance(card, str):
             card = read_text_card(card, f"written by {author()}")
-        TreeStore.open(self.path).apply(Add(card), author=author(), note=note)
+        store = TreeStore.open(self.path)
+        store.apply(Add(card), author=author(), note="new card")
         return card
 
     def __len__(self) -> int:

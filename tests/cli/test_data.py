@@ -1,8 +1,7 @@
-"""`kace data`: what a user sees of the data sets."""
+"""Data sets by their names, as a user meets them."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -14,33 +13,12 @@ from tests.file_server import FileServer, address, serving
 
 
 @pytest.fixture
-def kace(tmp_path: Path):
-    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, "data", *arguments, **{"HF_ENDPOINT": "http://127.0.0.1:9", **env})
-
-    return run
-
-
-@pytest.fixture
 def evaluate(tmp_path: Path):
     def run(name: str, **env: str) -> subprocess.CompletedProcess[str]:
         told = {"HF_ENDPOINT": "http://127.0.0.1:9", **env}
         return run_kace(tmp_path, "eval", "--data", name, "--model", "scripted/steady", "--dry-run", **told)
 
     return run
-
-
-def test_the_list_names_every_set_its_splits_and_that_nothing_is_here_yet(kace):
-    rows = [json.loads(line) for line in kace("list", "--json").stdout.splitlines()]
-    assert [(row["name"], row["here"]) for row in rows] == [
-        ("starter", True),
-        ("starter-1000", True),
-        ("techniques", True),
-        *((known.name, False) for known in published_sets().values()),
-    ]
-    assert rows[3]["splits"] == {"train": 45, "validation": 45, "test": 30}
-    shown = kace("list").stdout
-    assert "45 / 45 / 30" in shown and "RUC-AIBOX/OlymMATH" in shown
 
 
 def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(evaluate):

@@ -30,7 +30,7 @@ READING = (
     ("learn", "report", "made/tree"), ("learn", "report", "made/tree", "--json"),
     (*TRAIN, "--out", "never", "--dry-run"),
     ("eval", "--system", "list"),
-    ("data", "list"),
+
     ("models", "list"), ("doctor", *DICE),
 )  # fmt: skip
 JSON = {
@@ -43,7 +43,6 @@ JSON = {
     "eval": ("--data", "train.jsonl", *DICE, "--out", "base"),
     "lift": ("--skill", "train.jsonl", "--data", "train.jsonl", *DICE, "--dry-run"),
     "report": ("base", "other"),
-    "data list": (),
     "models list": (),
     "doctor": DICE,
 }

@@ -120,4 +120,4 @@ def test_progress_gives_the_time_left_from_what_was_made_now():
     assert "left" not in progress.status(), "nothing was made yet"
     progress.began -= 60
     progress.solved(solution)
-    assert progress.status().endswith(", about 5 min left")
+    assert progress.status().endswith(", about 0:05:00 left")

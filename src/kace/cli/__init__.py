@@ -30,7 +30,7 @@ VERBS = {
     },
     "Look": {
         "view": "Show trees, runs and learners in the browser.",
-        "data": "List and split problem sets.",
+        "data": "Split problems into files to train on, validate with and test.",
         "models": "List and fetch embedded models.",
         "mcp": "Offer kace to agents: tools over stdio (MCP), or a skill.",
         "doctor": "Check the model, its endpoint and key, and write access.",
@@ -96,9 +96,7 @@ class Verbs(click.Group):
             return None
         module = import_module(f"kace.cli.{MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name, module.command)
-        if cmd_name in EXAMPLES:
-            lines = ["\b", "Examples:", *EXAMPLES[cmd_name]]
-            command.epilog = "\n  ".join(lines).replace("\n  Ex", "\nEx")
+        command.epilog = "\b\nExamples:\n  " + "\n  ".join(EXAMPLES[cmd_name])
         return command
 
     def format_commands(

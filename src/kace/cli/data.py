@@ -12,50 +12,18 @@ from kace.config import Config
 from kace.files import write_atomic
 from kace.problems import (
     ALL,
-    BUNDLED,
     Dataset,
     HubFile,
-    is_cached,
     labelled,
-    load_bundled,
     load_dataset,
     problem_rows,
-    published_sets,
     split_problems,
 )
 
 
 @click.group("data", cls=Commands, no_args_is_help=True)
 def command() -> None:
-    """List and split problem sets."""
-
-
-@command.command("list")
-@takes("json")
-def list_sets(options: Options) -> None:
-    """List the data sets, their splits and whether they are here.
-
-    A published set is fetched when it is first used, and checked by size and hash.
-    """
-    cache = options.config().cache_dir / "data"
-    for name in BUNDLED:
-        sizes = {s: len(load_bundled(name, s)) for s in BUNDLED[name]}
-        _show_set(options, name, sizes, True, "bundled")
-    for name, known in published_sets().items():
-        sizes = {split: part.size for split, part in known.splits.items()}
-        here = all(is_cached(file, cache) for file in known.files)
-        about = f"{known.about}  [{known.files[0].repo}; {known.licence}]"
-        _show_set(options, name, sizes, here, about)
-    note("any other: a file of problems, as JSONL, JSON or CSV")
-
-
-def _show_set(
-    options: Options, name: str, sizes: dict[str, int], here: bool, about: str
-) -> None:
-    row = {"name": name, "splits": sizes, "here": here, "about": about}
-    counts = " / ".join(f"{size:,}" for size in sizes.values())
-    state = "here" if here else "not here"
-    options.show(row, [f"{name:12} {counts:25} {state:9} {about}"])
+    """Split problems into files to train on, validate with and test."""
 
 
 @command.command()

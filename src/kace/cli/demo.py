@@ -94,8 +94,10 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
             tree, problem, before[problem.id], after[problem.id]
         )
         print_lines(["", *lines])
-    alone = sum(bool(solution.correct) for solution in before.values())
-    using = sum(bool(solution.correct) for solution in after.values())
+    alone, using = (
+        sum(bool(solution.correct) for solution in solutions.values())
+        for solutions in (before, after)
+    )
     n = len(problems)
     print(
         f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree."
@@ -118,7 +120,7 @@ def demo_problems() -> tuple[Problem, ...]:
 def _weights_here(config: Config, *, required: bool) -> bool:
     """Fetch the weights. If that fails, raise if the model is required, else return `False`."""
     try:
-        ensure_weights(config, ask=False)
+        ensure_weights(config)
     except KaceError as error:
         if required:
             raise

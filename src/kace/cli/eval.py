@@ -21,7 +21,6 @@ from kace.cli.solve import forecast_lines, metrics_lines
 from kace.cli.terminal import (
     RunProgress,
     note,
-    plain,
     print_lines,
     run_async,
 )
@@ -43,7 +42,7 @@ DATA = click.option(
     "--data",
     "-d",
     default="starter",
-    help="A set of `kace data list`, or a file of problems.",
+    help="starter, techniques, aime25, math-hard, olymmath, gsm8k, or a file of problems.",
 )
 DRY_RUN = click.option(
     "--dry-run",
@@ -213,10 +212,6 @@ def finish_trial(
     type=click.IntRange(2, MOST // 2),
     help="Pairs of attempts at each problem: one with the skill, one without.",
 )
-@click.option(
-    "--cluster",
-    help="What counts as one observation: family, problem, or a field of the file.",
-)
 @takes("json", *SOLVER, "limit", *CAPS)
 @DRY_RUN
 @OUT
@@ -225,7 +220,6 @@ def lift(
     skill: Path,
     data: str,
     pairs: int,
-    cluster: str | None,
     dry_run: bool,
     out: Path | None,
 ) -> None:
@@ -246,8 +240,6 @@ def lift(
     manifest = {**trial.manifest(), "system": system}
     source = f"{system}{problems.hash}".encode()
     folder = out or default_folder(f"lift-{problems.name}", manifest, source)
-    kind = "a card" if context.cards else "notes"
-    note(f"kace: half of the attempts read {plain(str(skill))} as {kind}")
     note_plan(trial, folder, dry_run)
     if dry_run:
         return
@@ -265,8 +257,8 @@ def lift(
             )
             run_async(work, resumable=True)
     table = Table.open(folder)
-    clusters = clusters_of([table], cluster)
-    found, sham = lift_of(context, table.solutions(texts=False), clusters)
+    solutions = table.solutions(texts=False)
+    found, sham = lift_of(context, solutions, clusters_of([table], None))
     record = {
         "verdict": found.verdict,
         "lift": asdict(found),

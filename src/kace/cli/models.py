@@ -58,21 +58,21 @@ def pull(options: Options, name: str) -> None:
     print(_fetch(find_weights(name.removeprefix("local/")), config))
 
 
-def ensure_weights(config: Config, *, ask: bool = True) -> None:
+def ensure_weights(config: Config) -> None:
     """Fetch the embedded models that a configuration names, with a progress bar on stderr.
 
-    With `ask`, only the default model is fetched unasked.
+    Only the default model is fetched unasked.
     """
     if config.synthesis:
         teacher = config.for_teacher().model_copy(update={"synthesis": False})
-        ensure_weights(teacher, ask=ask)
+        ensure_weights(teacher)
     provider, _, name = config.model.partition("/")
     if provider != "local" or name.endswith(SUFFIX):
         return
     weights = find_weights(name)
     if is_present(weights, weights_folder(config)):
         return
-    if ask and weights is not CATALOG[0]:
+    if weights is not CATALOG[0]:
         size = f"{weights.bytes / 1e6:,.0f} MB"
         raise UsageError(
             f"local/{name} is not here, and fetching it takes {size}",

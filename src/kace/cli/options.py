@@ -11,7 +11,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from kace.config import Config
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T", bound="BaseModel")
+Verb = Callable[..., Any]
 
 SOLVER = ("model", "base_url", "preset", "seed")
 CAPS = ("max_calls", "max_usd")
@@ -225,12 +224,10 @@ SHARED = {
 pass_options = click.make_pass_decorator(Options, ensure=True)
 
 
-def takes(
-    *names: str,
-) -> Callable[[Callable[Concatenate[Options, P], R]], Callable[P, R]]:
+def takes(*names: str) -> Callable[[Verb], Verb]:
     """Give a verb the named options and those of every verb, as its first argument."""
 
-    def decorate(verb: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
+    def decorate(verb: Verb) -> Verb:
         decorated = pass_options(verb)
         for name in reversed((*names, *EVERYWHERE)):
             decorated = SHARED[name](decorated)

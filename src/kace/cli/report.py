@@ -93,7 +93,14 @@ def command(
     """
     config = options.config()
     if merge is not None:
-        runs = _merge(runs, merge)
+        merged = merge_shards(runs, merge)
+        problems = counted(len(merged.solved), "problem")
+        note(
+            f"run          {merge}: {problems}, {counted(len(merged), 'solve')}"
+        )
+        if merged.missing:
+            note(f"missing      {counted(merged.missing, 'solve')}")
+        runs = [merge]
     tables = ScoreReader(cluster, scorer, right_from).open(runs)
     found = evaluation_of(
         tables,
@@ -112,15 +119,6 @@ def command(
         note(found.lead)
     for warning in found.warnings:
         note(f"note         {warning}")
-
-
-def _merge(shards: Sequence[Path], out: Path) -> list[Path]:
-    merged = merge_shards(shards, out)
-    problems = counted(len(merged.solved), "problem")
-    note(f"run          {out}: {problems}, {counted(len(merged), 'solve')}")
-    if merged.missing:
-        note(f"missing      {counted(merged.missing, 'solve')}")
-    return [out]
 
 
 def evaluation_record(found: Evaluation) -> dict[str, Any]:
@@ -180,17 +178,16 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
 
 def _card_lines(harm: Harm) -> Iterator[str]:
     """Yield each card, the most harmful first."""
-    cards = harm.cards
-    if not cards:
+    if not harm.cards:
         return
     rows = [("card", "shown", "gained", "broken", "")]
-    for each in cards[:LISTED]:
+    for each in harm.cards[:LISTED]:
         flag = "breaks more than it gains" if each.flagged else ""
         counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
         rows.append((plain(each.card), *counts, flag))
     yield from aligned(rows)
-    if len(cards) > LISTED:
-        yield f"and {len(cards) - LISTED:,} more"
+    if len(harm.cards) > LISTED:
+        yield f"and {len(harm.cards) - LISTED:,} more"
 
 
 def _names(changed: Sequence[str]) -> str:

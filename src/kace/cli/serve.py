@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
-import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -172,9 +170,7 @@ def _serve_pages(workspace: Workspace, port: int, *, browser: bool) -> None:
         print(address, flush=True)
         note("kace: Ctrl-C ends")
         if browser:
-            threading.Thread(
-                target=webbrowser.open, args=(address,), daemon=True
-            ).start()
+            click.launch(address)
 
     with listening(port=port) as opened:
         asyncio.run(serve(create_app(workspace), opened, ready=report_address))

@@ -167,10 +167,9 @@ def _solve_one(
         note(audit_line(solution))
     if solution.answer is None:
         last = solution.made[-1]
-        reason = f" ({last.detail})" if last.detail else ""
         raise KaceError(
             f"no answer: the last of {len(solution.made)} attempts ended in "
-            f"{last.outcome.value}{reason}",
+            f"{last.detail or last.outcome.value}",
             fix="--explain shows the attempts; a higher --set max_tokens=N or a "
             "stronger --model may help",
         )

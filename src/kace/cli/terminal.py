@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -107,15 +108,11 @@ def print_lines(lines: Iterable[str]) -> None:
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Return rows as lines in columns, the first `left` of them flush left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = []
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            cells.append(
-                cell.ljust(width) if place < left else cell.rjust(width)
-            )
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    sides = "<" * left + ">" * (len(widths) - left)
+    form = "  ".join(
+        f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)
+    )
+    return [form.format(*row).rstrip() for row in rows]
 
 
 def on_terminal() -> bool:
@@ -192,28 +189,17 @@ class RunProgress:
             text += f", {self.right} of {self.labelled} right"
         text += f", {self.attempts} attempts, {self.tokens:,} tokens"
         taken = time.monotonic() - self.began
-        text += f", {duration(taken)}"
+        text += f", {timedelta(seconds=round(taken))}"
         made = self.done - self.before
         if made and self.total:
             left = taken / made * (self.total - self.done)
-            text += f", about {duration(left)} left"
+            text += f", about {timedelta(seconds=round(left))} left"
         return text
 
     def _render(self) -> Text:
         from rich.text import Text
 
         return Text(self.status())
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words, such as `40 s`, `12 min` or `3.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return (
-        f"{seconds / 60:.0f} min"
-        if seconds < 6_000
-        else f"{seconds / 3600:.1f} h"
-    )
 
 
 def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:

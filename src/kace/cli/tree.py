@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from kace.cards.card import (
     Difficulty,
     Status,
     card_line,
-    read_card,
 )
 from kace.cards.formats import TEMPLATE, read_text_card, starter_domains
 from kace.cards.store import (
@@ -54,7 +53,6 @@ from kace.cli.terminal import (
 from kace.config import tree_path
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
-from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
 
 
@@ -237,15 +235,14 @@ def edit(
     deprecate: bool,
     why: str,
 ) -> None:
-    """Replace a card or its text, or deprecate it.
+    """Replace the text of a card, or deprecate it.
 
-    FILE is the card as JSON, as `kace tree show TREE ID --json` prints it, or its new
-    text; '-' is standard input.
+    FILE is the new text; '-' is standard input.
     """
     if deprecate == (file is not None):
         raise UsageError(
-            "a card is replaced or deprecated, one at a time",
-            fix="name a FILE with the card or its text, or give --deprecate",
+            "a card is edited or deprecated, one at a time",
+            fix="name a FILE with its new text, or give --deprecate",
         )
     if deprecate and not why.strip():
         raise UsageError(
@@ -255,7 +252,8 @@ def edit(
     card = store.load().card(card_id)
     change: Change = Deprecate(card_id)
     if file is not None:
-        change = Edit(_new_card(card, read_input(file, decoded)))
+        text = read_input(file, decoded).rstrip("\n")
+        change = Edit(card.revised(payload=text))
     store.apply(change, author=author(), note=_flat(why))
     note(f"{card_id}: generation {store.generation}")
 
@@ -269,17 +267,9 @@ def log(options: Options, tree: Path, card: str | None) -> None:
 
     As JSON, each change has the cards before and after.
     """
-    found = False
     for entry in reversed(_open_store(tree).log()):
-        names = [change.card_id for change in entry.cards]
-        if card is None or card in names:
-            found = True
-            options.show(entry.model_dump_json(), [_entry_row(entry, names)])
-    if not found:
-        raise UsageError(
-            f"no change of a card '{(card or '')[:64]}'",
-            fix="list the ids with: kace tree show TREE cards",
-        )
+        if card in (None, *(change.card_id for change in entry.cards)):
+            options.show(entry.model_dump_json(), [_entry_row(entry)])
 
 
 @command.command()
@@ -318,19 +308,6 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _new_card(card: Card, text: str) -> Card:
-    """Return the card that a file holds, or the card with the text that it holds."""
-    if not text.lstrip().startswith("{"):
-        return card.revised(payload=text.rstrip("\n"))
-    after = read_card(text.encode())
-    if after.card_id != card.card_id:
-        raise UsageError(
-            f"the file holds {after.card_id}, not {card.card_id}",
-            fix="edit keeps the id; add makes a new card",
-        )
-    return after
-
-
 # Showing
 
 
@@ -339,21 +316,19 @@ def _figures(path: Path, tree: EpistemicTree) -> dict[str, Any]:
     from kace.learning.calibrate import thresholds_of
 
     store = TreeStore.open(path) if path.is_dir() else None
-    status = Counter(card.status for card in tree)
-    places: Counter[tuple[str, Difficulty]] = Counter()
-    for card in tree:
-        for name in card.domain_tags:
-            places[name, card.difficulty_tag] += 1
+    status = Counter(card.status.value for card in tree)
     domains = []
     for name in (*tree.domain_names, UNIVERSAL):
+        tags = [
+            card.difficulty_tag for card in tree if name in card.domain_tags
+        ]
         row: dict[str, object] = {"domain": name}
-        row |= {kind.value: places[name, kind] for kind in Difficulty}
+        row |= {kind.value: tags.count(kind) for kind in Difficulty}
         domains.append(row)
     return {
         "name": path.resolve().name.partition(".json")[0],
         "cards": len(tree),
-        "status": {kind.value: status[kind] for kind in Status},
-        "tokens": sum(map(estimate, tree.shown)),
+        "status": {kind.value: status[kind.value] for kind in Status},
         "generation": store.generation if store else None,
         "frozen": frozen_hash_of(path),
         "hash": tree.content_hash(),
@@ -374,8 +349,7 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
         yield f"{name:12} {shown}"
     yield ""
     rows = [list(domains[0])]
-    for domain in domains:
-        rows.append([plain(str(cell), 31) for cell in domain.values()])
+    rows += [[plain(str(cell), 31) for cell in row.values()] for row in domains]
     yield from aligned(rows)
 
 
@@ -399,11 +373,10 @@ def _card_lines(card: Card) -> Iterator[str]:
         yield f"  {line}".rstrip()
 
 
-def _entry_row(entry: JournalEntry, names: Sequence[str]) -> str:
+def _entry_row(entry: JournalEntry) -> str:
     """Return a change on one line: generation, time, author, kind, cards, note."""
-    cards = ", ".join(names[:3])
-    if len(names) > 3:
-        cards += f" and {len(names) - 3} more"
+    names = [change.card_id for change in entry.cards]
+    cards = plain(", ".join(names), 100)
     time = entry.time[:16].replace("T", " ")
     who = plain(entry.author, 20)
     row = f"{entry.generation:>5}  {time}  {who}  {entry.kind:9}  {cards}"

@@ -63,9 +63,6 @@ SOLVER = "kace"
 JSON = "application/json"
 MAX_BODY = 2_000_000
 MAX_ANSWER = 60  # characters of an answer in a step
-HEARTBEAT_SECONDS = 15.0
-# A comment, which clients skip and which keeps connections open.
-HEARTBEAT = b": still climbing\n\n"
 IGNORED = {
     "frequency_penalty",
     "max_completion_tokens",
@@ -110,7 +107,7 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class ApiError(Exception):
-    """An error for the client. `paid` is what the request has used all the same."""
+    """An error for the client."""
 
     def __init__(
         self,
@@ -125,7 +122,6 @@ class ApiError(Exception):
         self.param = param
         self.status = status
         self.code = code
-        self.paid: Mapping[str, object] = {}
 
     def body(self) -> bytes:
         """Return the error object, the same in a response and in an event."""
@@ -135,7 +131,6 @@ class ApiError(Exception):
             "type": kind,
             "param": self.param,
             "code": self.code,
-            **self.paid,
         }
         return _encode({"error": error})
 
@@ -202,34 +197,27 @@ def read_body(body: bytes, kind: type[B]) -> B:
         return kind.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ApiError(
-            f"'{where or 'body'}': {first['msg'].lower()}",
-            where.partition(".")[0] or None,
-        ) from None
+        param = str(first["loc"][0]) if first["loc"] else None
+        message = f"'{param or 'body'}': {first['msg'].lower()}"
+        raise ApiError(message, param) from None
 
 
 def problem_of(body: ChatBody) -> Problem:
     """Return the last user message, after the text of earlier messages."""
     body.check()
-    turns = [(message.role, message.text()) for message in body.messages]
-    role, last = turns.pop()
-    if role != "user" or not last.strip():
-        message = (
-            "there is no problem: the last message must be a user's, with text"
+    *earlier, last = body.messages
+    if last.role != "user" or not last.text().strip():
+        raise ApiError(
+            "there is no problem: the last message must be a user's, with text",
+            "messages",
         )
-        raise ApiError(message, "messages")
     parts = []
-    earlier = ["Earlier in this conversation:"]
-    for role, text in turns:
-        if role in ("user", "assistant"):
-            earlier.append(f"{role.capitalize()}: {text}")
-        else:
-            parts.append(text)
-    if len(earlier) > 1:
-        parts += earlier
-    parts.append(last)
-    text = "\n\n".join(part.strip() for part in parts if part.strip())
+    for message in earlier:
+        text = message.text().strip()
+        if message.role in ("user", "assistant"):
+            text = f"{message.role.capitalize()}: {text}"
+        parts.append(text)
+    text = "\n\n".join([*parts, last.text().strip()])
     try:
         check_problem_text(text, "messages")
     except DataError as error:
@@ -255,16 +243,20 @@ def _body(
     **fields: object,
 ) -> bytes:
     """Return a completion, or a part of one, in OpenAI's format."""
-    whole = {"index": 0, "logprobs": None, "finish_reason": None, **choice}
+    whole = {"index": 0, "logprobs": None, **choice}
     return _encode({**head, "object": kind, "choices": [whole], **fields})
 
 
 def _chunk(
-    head: Mapping[str, object], delta: Mapping[str, object], **fields: object
+    head: Mapping[str, object],
+    delta: Mapping[str, object],
+    finish: str | None = None,
+    **fields: object,
 ) -> bytes:
     """Return a part of a completion as an event of a stream."""
     kind = "chat.completion.chunk"
-    return _event(_body(head, kind, {"delta": delta}, **fields))
+    choice = {"delta": delta, "finish_reason": finish}
+    return _event(_body(head, kind, choice, **fields))
 
 
 def _event(data: bytes) -> bytes:
@@ -318,7 +310,6 @@ async def run(
             port,
             ready=ready,
             grace=options.grace,
-            expire=service.expire,
             stop=stop,
         )
 
@@ -466,20 +457,11 @@ async def _stream(
     solving.add_done_callback(lambda _: steps.put_nowait(None))
     try:
         yield _chunk(head, {"role": "assistant", "content": ""})
-        while not solving.done() or not steps.empty():
-            try:
-                async with asyncio.timeout(HEARTBEAT_SECONDS):
-                    step = await steps.get()
-            except TimeoutError:
-                yield HEARTBEAT
-                continue
-            if step is not None:
-                yield _chunk(head, {"reasoning_content": f"{step}\n"})
+        while (step := await steps.get()) is not None:
+            yield _chunk(head, {"reasoning_content": f"{step}\n"})
         done = await solving
         yield _chunk(head, {"content": done.content})
-        kind = "chat.completion.chunk"
-        end = {"delta": {}, "finish_reason": "stop"}
-        yield _event(_body(head, kind, end, kace=done.kace))
+        yield _chunk(head, {}, "stop", kace=done.kace)
         if body.stream_options and body.stream_options.include_usage:
             yield _chunk(head, {}, choices=[], usage=done.usage)
         yield _event(b"[DONE]")
@@ -525,15 +507,7 @@ class SolveService:
         self._priced = price is not None
         self._config = config
         self._record = record
-        self._stopping = False
-        self._clocks: set[asyncio.Timeout] = set()
         self._places = asyncio.Semaphore(session.window)
-
-    def expire(self) -> None:
-        """End every request under way with an error."""
-        self._stopping = True
-        for clock in self._clocks:
-            clock.reschedule(0)
 
     async def solve(
         self,
@@ -541,32 +515,24 @@ class SolveService:
         seed: int | None = None,
         on_step: OnStep = lambda text: None,
     ) -> Completion:
-        """Solve the problem of one request. Raises `ApiError`, with what was paid."""
+        """Solve the problem of one request. Raises `ApiError`."""
         ledger = self.session.ledger
         bill = Ledger(
             self._config.caps(), ledger.prices, uncounted=ledger.uncounted
         )
-        clock = asyncio.timeout(0 if self._stopping else None)
         try:
-            async with clock:
-                self._clocks.add(clock)
-                # No more problems climb at once than keep the model busy.
-                async with self._places:
-                    solution = await self._climb(problem, seed, bill, on_step)
-            if solution.answer is None and solution.failed:
-                reason = solution.made[-1].detail or "no reply"
-                message = f"the model failed ({reason})"
-                raise ApiError(message, status=502, code="upstream_failed")
-        except (ApiError, KaceError, TimeoutError) as error:
-            failure = _as_api_error(error)
-            failure.paid = {
-                "kace": self._cost(bill),
-                "usage": _usage(bill.usage),
-            }
-            raise failure from None
-        finally:
-            self._clocks.discard(clock)
-        details = {**_details(solution), **self._cost(bill)}
+            # No more problems climb at once than keep the model busy.
+            async with self._places:
+                solution = await self._climb(problem, seed, bill, on_step)
+        except KaceError as error:
+            raise _as_api_error(error) from None
+        if solution.answer is None and solution.failed:
+            reason = solution.made[-1].detail or "no reply"
+            message = f"the model failed ({reason})"
+            raise ApiError(message, status=502, code="upstream_failed")
+        calls = {role: spent.calls for role, spent in bill.roles.items()}
+        usd = round(bill.usd, 6) if self._priced else None
+        details = {**_details(solution), "calls": calls, "usd": usd}
         return Completion(_content(solution), _usage(bill.usage), details)
 
     async def _climb(
@@ -588,12 +554,6 @@ class SolveService:
         if record.pending(solution.problem, solution.seed):
             record.keep(solution)
         return solution
-
-    def _cost(self, bill: Ledger) -> dict[str, object]:
-        """Return what a request took; `usd` is `None` where a price is not known."""
-        calls = {role: spent.calls for role, spent in bill.roles.items()}
-        usd = round(bill.usd, 6) if self._priced else None
-        return {"calls": calls, "usd": usd}
 
     # Verdicts
 
@@ -647,12 +607,7 @@ class _Reporter(Silent):
         self._on_step(f"{attempt.tier.value} attempt {number}: {result}.")
 
 
-def _as_api_error(error: ApiError | KaceError | TimeoutError) -> ApiError:
-    if isinstance(error, ApiError):
-        return error
-    if isinstance(error, TimeoutError):
-        message = "the server is stopping"
-        return ApiError(message, status=503, code="stopping")
+def _as_api_error(error: KaceError) -> ApiError:
     if isinstance(error, BudgetExceeded):
         return ApiError(error.message, status=402, code="budget_exceeded")
     log.warning("%s", redact(str(error)))

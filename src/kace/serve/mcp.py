@@ -129,14 +129,10 @@ def find_cards(
             shown = {
                 "card_id": card_id,
                 "relevance": round(scores[card_id], 3),
-                "difficulty": card.difficulty_tag.value,
-                "domains": list(card.domain_tags),
-                "status": card.status.value,
                 "payload": card.payload,
             }
             cards.append(shown)
     return {
-        "cards_in_tree": len(tree),
         "relevant": len(cards),
         "threshold": relevance.threshold,
         "cards": cards[:limit],
