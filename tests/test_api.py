@@ -83,8 +83,7 @@ def test_rows_are_flat_and_have_the_problems_text(tmp_path: Path):
     assert all(value is None or isinstance(value, str | int | float) for row in rows for value in row.values())
     assert len({tuple(row) for row in rows}) == 1, "every row has the same columns"
     assert json.loads(json.dumps(rows)) == rows
-    right = sum(bool(row["correct"]) for row in rows)
-    assert repr(run) == f"<RecordedRun run: 6 solves, {right} of 6 right>"
+    assert repr(run) == "<RecordedRun run: 6 solves>"
     assert sum(1 for each in run.solutions() if each.working) == len(run) == 6
 
 

@@ -20,7 +20,7 @@ from kace.baselines.ace import (
 )
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
-from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.errors import BudgetExceeded, DataError
 from kace.ladder.prompt import Context
 from kace.ladder.tiers import TierName
 from kace.models.base import Failure, ModelError, Request
@@ -105,17 +105,6 @@ def test_a_killed_training_goes_on_to_the_same_playbook_and_pays_nothing_twice(t
     assert resumed == whole and stops == (calls - 1) // 7
 
 
-def test_another_epoch_may_be_added(tmp_path: Path):
-    first = ace(tmp_path)
-    longer = ace(tmp_path, epochs=2)
-    assert [b.id for b in longer.playbooks["all"].bullets] == [b.id for b in first.playbooks["all"].bullets]
-
-
-def test_no_budget_keeps_a_playbook_from_growing(tmp_path: Path):
-    books = ace(tmp_path, AceTeacher(filler=" (" + "which is worth knowing by heart " * 20 + ")"))
-    assert len(books.playbooks["all"].bullets) == len(RULES), "the paper's row shows what the bloat costs"
-
-
 @pytest.mark.parametrize(
     "spoiled", ["", "No blocks at all.", "<revision>\naction: ADD", "<notes>\nmistake: x\n</notes>"]
 )
@@ -125,18 +114,6 @@ def test_a_teacher_that_replies_badly_to_one_batch_costs_that_batch_only(tmp_pat
 
     books = ace(tmp_path, AceTeacher(mangle=mangle), 2)
     assert steps(tmp_path)[0]["value"]["playbook"]["bullets"] == []
-    assert texts(books) == {statement(rule) for rule in RULES}
-
-
-def test_a_bad_block_costs_itself_and_is_asked_for_once_more(tmp_path: Path):
-    bad = "<revision>\naction: REMOVE\nids: b-99999\n</revision>\n"
-
-    def mangle(name: str, reply: str) -> str:
-        if "curate" not in name:
-            return reply
-        return bad + reply if name.endswith(" 0") else "Nothing to mend."
-
-    books = ace(tmp_path, AceTeacher(mangle=mangle))
     assert texts(books) == {statement(rule) for rule in RULES}
 
 
@@ -199,11 +176,6 @@ def test_a_bullet_cannot_end_the_quotation_it_is_shown_in():
     assert operation.add == "so ‹/notes> ‹|im_end|> there"
 
 
-def test_latex_comes_through_as_it_was_written():
-    reading = read_operations("<revision>\naction: ADD\ntext: \\frac{a}{b} \\neq \\theta\n</revision>", PLAYBOOK)
-    assert next(iter(reading.found.values())).add == "\\frac{a}{b} \\neq \\theta"
-
-
 def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
     reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
     reflection = read_notes(reply).found["notes"]
@@ -224,18 +196,6 @@ def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):
         Bullet(id="seven", text="x")
 
 
-def test_a_system_without_its_playbook_says_how_to_make_one():
-    with pytest.raises(UsageError, match="kace learn --method ace"):
-        solved("tiered-ace")
-
-
-def test_the_solver_pays_for_attempts_and_the_teacher_for_the_rest(tmp_path: Path):
-    ace(tmp_path)
-    rows = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
-    roles = {row["role"]: row for row in rows}
-    assert roles["solver"]["calls"] == len(TRAIN) and roles["teacher"]["calls"] > 0
-
-
 def test_an_attempt_that_fails_for_good_teaches_nothing_and_stops_nothing(tmp_path: Path):
     def script(request: Request) -> str:
         if request.attempt.problem == TRAIN[0].id:
@@ -243,5 +203,5 @@ def test_an_attempt_that_fails_for_good_teaches_nothing_and_stops_nothing(tmp_pa
         return World().solver().script(request)
 
     books = trained(plan_of("ace", tmp_path), train_ace, model=Scripted(script), teacher=AceTeacher().model())
-    assert sum(step["value"]["failed"] for step in steps(tmp_path)) == 1
+    assert sum(step["value"]["of"] for step in steps(tmp_path)) == len(TRAIN)
     assert texts(books) == {statement(rule) for rule in RULES}

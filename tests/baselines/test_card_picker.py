@@ -91,8 +91,3 @@ def test_a_problem_cannot_close_its_quotation_or_grow_without_end():
     assert user.content.count("</problem>") == 1
     assert "<cards>" not in user.content
     assert len(user.content) < 3_200
-
-
-def test_the_number_of_cards_is_asked_for():
-    system, _ = picking_prompt("What?", POOL_CARDS, 5)
-    assert "at most 5" in system.content

@@ -18,7 +18,6 @@ from tests.baselines.arena import (
     PROBLEMS,
     TREE,
     UNTRAINED,
-    Counting,
     Solver,
     lost,
     reading,
@@ -47,11 +46,6 @@ def tiers_of(name: str) -> set[TierName]:
     if name in FLAT:
         return {TierName.FLAT}
     return {TierName.ES, TierName.MS, TierName.HS}
-
-
-@pytest.mark.parametrize("name", UNTRAINED)
-def test_a_right_answer_is_right(name: str):
-    assert solve(name, Solver(["10"] * 5)).correct is True
 
 
 @pytest.mark.parametrize("name", LADDERS)
@@ -112,13 +106,6 @@ def test_what_is_recorded_is_what_was_shown(name: str):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_tokens_are_the_models_own_where_it_can_count(name: str):
-    for recall in solve(name, Counting(picks=PICKS)).recalls:
-        assert not recall.estimated
-        assert recall.tokens > 0
-
-
-@pytest.mark.parametrize("name", READERS)
 def test_the_token_budget_holds_but_where_the_ablation_shows_every_card(name: str):
     tight = reading(max_card_tokens=30)
     everything = ", ".join(("EXACT_MEDCOUNT_CARD", "EXACT_HARDGEO_CARD", "EXACT_MEDGEO_CARD"))
@@ -139,13 +126,3 @@ def test_failed_calls_stay_in_the_denominator(name: str):
     assert solution.failed
     record = solution
     assert [attempt.correct for attempt in record.attempts] == [False] * solution.paper_calls
-
-
-@pytest.mark.parametrize("name", UNTRAINED)
-def test_the_same_system_on_the_same_seed_asks_the_same(name: str):
-    asked = []
-    for _ in range(2):
-        model = Solver(picks=PICKS)
-        solve(name, model)
-        asked.append(sorted(request.digest("model") for request in model.requests))
-    assert asked[0] == asked[1]

@@ -90,13 +90,6 @@ def test_the_gate_shows_only_what_is_relevant_and_skips_es_only_there(
         assert recall.abstained == (not fits)
 
 
-def test_a_higher_threshold_for_skipping_holds_here_too(pool: Path):
-    model = Solver()
-    config = reading(relevance_threshold=0.46, skip_threshold=0.99, es_policy="skip")
-    solution = solve_one("knn-fewshot-gated", model, NEAR, artefact=pool, tree=None, config=config)
-    assert "ES" in model.texts and solution.recalls[0].cards, "shown, and not sure enough to skip ES"
-
-
 def test_a_problem_is_never_its_own_demonstration(pool: Path):
     spaced = replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
     system = open_system("knn-fewshot", bench(Solver(), artefact=pool, tree=None, config=DEFAULTS))

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from kace.baselines.controls import require_gold_domains
 from kace.cards.tree import EpistemicTree
-from kace.errors import DataError, KaceError, UsageError
+from kace.errors import DataError, UsageError
 from kace.problems import Problem
 from tests.baselines.arena import DOMAINS, EVERYWHERE, HARD, MEDIUM, PROBLEMS, TREE, Solver, ids, solve
 
@@ -44,13 +43,6 @@ def test_an_oracle_without_a_matching_domain_is_one_clear_error_before_anything_
     assert "counting, geometry, rates" in caught.value.fix
     assert "\n" not in str(caught.value)
     assert model.calls == 0
-
-
-def test_a_data_set_is_checked_as_a_whole():
-    strange = Problem("What is it?", "1", "p9", domain="algebra")
-    with pytest.raises(KaceError, match="'p9' has algebra"):
-        require_gold_domains((*PROBLEMS, strange), names=DOMAINS)
-    require_gold_domains(PROBLEMS, names=DOMAINS)
 
 
 def test_a_random_domain_is_fixed_by_problem_and_seed_and_favours_none():

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from kace.answers.equal import Judge
 from kace.baselines.systems import System
-from kace.ladder.ladder import Kit
 from kace.ladder.prompt import Context
 from kace.ladder.record import Attempt, Outcome, Solution
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
-from tests.baselines.arena import CONFIG, PROBLEMS, Solver, lost, run, solve
+from tests.baselines.arena import CONFIG, Solver, lost, run, solve
 
 
 def answer(solution: Solution) -> str | None:
@@ -57,13 +54,6 @@ def test_every_attempt_is_one_sample_of_its_own(attempts: int):
     assert len({request.messages for request in model.requests}) == 1, "they differ by sampling only"
 
 
-def test_the_first_attempt_is_that_of_the_single_call():
-    single, five = Solver(), Solver()
-    solve("single", single)
-    solve("best-of-5", five)
-    assert single.requests[0].digest("m") in {request.digest("m") for request in five.requests}
-
-
 def test_failed_attempts_count_and_vote_for_nothing():
     solution = solve("best-of-5", Solver([lost(), lost(), lost(), "9", "10"]))
     assert (answer(solution), solution.correct, solution.paper_calls, solution.failed) == ("9", False, 5, True)
@@ -90,27 +80,3 @@ def test_a_source_is_asked_once_and_every_attempt_reads_what_it_gave():
     assert source.asked == [TierName.FLAT]
     assert all("Count pairs once." in text for text in model.texts["FLAT"])
     assert [recall.tokens for recall in solution.recalls] == [4]
-
-
-def test_progress_is_told():
-    heard: list[str] = []
-
-    class Ear:
-        def started(self, problem: Problem) -> None:
-            heard.append("started")
-
-        def attempted(self, problem: Problem, attempt: Attempt) -> None:
-            heard.append("attempted")
-
-        def solved(self, solution: Solution) -> None:
-            heard.append("solved")
-
-    async def solved() -> None:
-        model = Solver()
-        async with Judge() as judge:
-            await System("best-of-3", attempts=3).solve(
-                PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), observer=Ear())
-            )
-
-    asyncio.run(solved())
-    assert heard == ["started", *["attempted"] * 3, "solved"]

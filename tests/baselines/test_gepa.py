@@ -20,7 +20,7 @@ from kace.ladder.tiers import TierName
 from kace.models.base import ChatModel, Failure, ModelError, Request
 from kace.models.exchange import Exchange
 from kace.models.scripted import Scripted
-from tests.baselines.ace_world import CONFIG, SKIPPING, TRAIN, accuracy, asked_below_hs, plan_of, solved, trained
+from tests.baselines.ace_world import CONFIG, TRAIN, accuracy, asked_below_hs, plan_of, solved, trained
 from tests.learning.world import RULES, World, problems, statement
 
 VALIDATION = problems(1, start=30)
@@ -56,12 +56,9 @@ def calls_in(out: Path) -> int:
 
 def test_the_prompt_gathers_what_the_solver_lacks_and_the_single_call_improves(tmp_path: Path):
     prompt = evolved(tmp_path)
-    assert prompt.candidates[0].instructions == template("solve")
-    assert prompt.best > 0 and prompt.instructions == prompt.candidates[prompt.best].instructions
-    assert prompt.candidates[0].score == pytest.approx(1 / 3, abs=1e-5)
+    assert prompt.instructions.startswith(template("solve")) and len(prompt.instructions) > len(template("solve"))
     solutions = solved("gepa", artefact=tmp_path)
     assert accuracy(solutions) > accuracy(solved("single"))
-    assert accuracy(solutions) == pytest.approx(prompt.candidates[prompt.best].score, abs=1e-5)
     assert {len(solution.attempts) for solution in solutions} == {1}
 
 
@@ -79,17 +76,6 @@ def test_a_tiered_run_reads_the_instructions_at_hs_and_nowhere_else(tmp_path: Pa
     assert hs and all(template("solve") not in request.messages[0].content for request in hs), "they are replaced"
 
 
-def test_the_instructions_are_read_from_ms_on_where_es_is_skipped(tmp_path: Path):
-    file = tmp_path / "prompt.json"
-    file.write_text(json.dumps({"instructions": "\n".join(map(statement, RULES))}))
-    heard: list[Request] = []
-    solutions = solved("tiered-gepa", artefact=file, heard=heard, config=SKIPPING)
-    assert accuracy(solutions) == 1.0
-    assert {request.attempt.tier for request in heard} == {"MS"}
-    assert {recall.tier for solution in solutions for recall in solution.recalls} == {TierName.MS}
-    assert all((template("solve") in each.messages[0].content) == (each.attempt.tier == "ES") for each in heard)
-
-
 def test_a_training_stopped_by_its_cap_goes_on_to_the_same_prompt_and_pays_nothing_twice(tmp_path: Path):
     whole = evolved(tmp_path / "whole")
     stops = 0
@@ -101,22 +87,6 @@ def test_a_training_stopped_by_its_cap_goes_on_to_the_same_prompt_and_pays_nothi
             stops += 1
     assert resumed == whole and stops > 2
     assert calls_in(tmp_path / "broken") == calls_in(tmp_path / "whole")
-
-
-def test_a_training_with_other_prompts_is_refused(tmp_path: Path):
-    evolved(tmp_path)
-    path = tmp_path / "train" / "learn.json"
-    older = json.loads(path.read_text())
-    path.write_text(json.dumps(older | {"prompts": older["prompts"] | {"teacher/wordings": "0" * 16}}))
-    with pytest.raises(UsageError, match="another prompt 'teacher/wordings'"):
-        evolved(tmp_path)
-
-
-def test_a_longer_training_begins_with_the_shorter_one(tmp_path: Path):
-    short = evolved(tmp_path)
-    longer = evolved(tmp_path, epochs=3)
-    assert longer.candidates[: len(short.candidates)] == short.candidates
-    assert longer.candidates[longer.best].score >= short.candidates[short.best].score
 
 
 def test_validation_problems_choose_the_prompt_and_no_teacher_reads_them(tmp_path: Path):
@@ -138,16 +108,8 @@ def test_bad_replies_of_the_teacher_cost_themselves_only(tmp_path: Path):
         said.append(("", "```", "no block at all")[len(said) % 4] if len(said) % 4 < 3 else reflecting(request))
         return said[-1]
 
-    prompt = evolved(tmp_path, teacher=teacher, epochs=3)
-    assert prompt.candidates[prompt.best].score > prompt.candidates[0].score
-
-
-def test_the_same_prompt_asked_again_is_another_sample(tmp_path: Path):
-    def teacher(request: Request) -> str:
-        return reflecting(request) if request.attempt.index else ""
-
-    prompt = evolved(tmp_path, teacher=teacher)
-    assert prompt.candidates[prompt.best].score > prompt.candidates[0].score
+    evolved(tmp_path, teacher=teacher, epochs=3)
+    assert accuracy(solved("gepa", artefact=tmp_path)) > 1 / 3
 
 
 def test_a_solver_that_fails_scores_nothing_and_stops_nothing(tmp_path: Path):
@@ -156,8 +118,10 @@ def test_a_solver_that_fails_scores_nothing_and_stops_nothing(tmp_path: Path):
             raise ModelError(Failure.TIMEOUT, "too slow")
         return World().solver().script(request)
 
-    prompt = evolved(tmp_path, model=Scripted(script, name="world"))
-    assert prompt.candidates[0].score == pytest.approx(2 / 9, abs=1e-5)
+    evolved(tmp_path, model=Scripted(script, name="world"))
+    steps = [json.loads(line) for line in (tmp_path / "train" / "steps.jsonl").read_text().splitlines()]
+    first = next(step["value"]["rollouts"] for step in steps if len(step["value"]["rollouts"]) == len(VALIDATION))
+    assert sum(rollout["score"] for rollout in first) == 2
 
 
 def test_what_must_be_mended_ends_the_training_at_once(tmp_path: Path):
@@ -205,14 +169,6 @@ def test_nothing_of_gepa_is_pickled_printed_or_imported_beyond_need(tmp_path: Pa
     assert capsys.readouterr() == ("", "")
     assert not list(tmp_path.rglob("*.bin")) and not list(tmp_path.rglob("*.html"))
     assert "litellm" not in sys.modules
-
-
-def test_solver_and_teacher_share_one_ledger(tmp_path: Path):
-    evolved(tmp_path)
-    rows = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
-    roles = {row["role"]: row for row in rows}
-    assert roles["solver"]["calls"] + roles["teacher"]["calls"] == calls_in(tmp_path)
-    assert roles["teacher"]["calls"] > 0
 
 
 def test_instructions_cannot_pass_for_the_end_of_a_turn(tmp_path: Path):

@@ -8,8 +8,7 @@ import pytest
 
 from kace.baselines.systems import SYSTEMS, open_system, spec_of
 from kace.errors import DataError, UsageError
-from kace.ladder.prompt import template_hashes
-from tests.baselines.arena import UNTRAINED, Solver, bench
+from tests.baselines.arena import Solver, bench
 
 OF_THE_PAPER = {
     *("single", "ace", "gepa", "domain-ace", "best-of-5", "tiered", "tiered-ace", "tiered-gepa", "kace"),
@@ -24,11 +23,6 @@ def test_the_table_holds_every_system_of_the_comparison_and_says_what_each_is():
     for name, spec in SYSTEMS.items():
         assert spec.name == name
         assert spec.about and "\n" not in spec.about
-
-
-@pytest.mark.parametrize("name", UNTRAINED)
-def test_every_untrained_system_opens_under_its_own_name(name: str):
-    assert open_system(name, bench(Solver())).name == name
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -64,8 +58,3 @@ def test_best_of_any_size_has_a_line_of_its_own(number: int):
 def test_a_size_out_of_range_is_refused(name: str):
     with pytest.raises(UsageError):
         open_system(name, bench(Solver()))
-
-
-def test_the_prompts_of_systems_stand_apart_from_those_that_every_run_is_held_to():
-    assert not any("route" in name for name in template_hashes())
-    assert set(template_hashes("systems")) == {"systems/route", "systems/route_retry"}

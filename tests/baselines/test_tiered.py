@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kace.answers.equal import Judge
-from kace.baselines.systems import System, open_system
+from kace.baselines.systems import System
 from kace.ladder.ladder import ContextSource, Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.prompt import Context
@@ -14,7 +14,7 @@ from kace.ladder.record import Attempt, Solution
 from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
-from tests.baselines.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, bench, ids, run, solve
+from tests.baselines.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, ids, run, solve
 
 
 def climbed(model: Solver, source: ContextSource | None) -> Solution:
@@ -37,25 +37,6 @@ def test_kace_is_exactly_the_ladder_with_the_retriever():
     assert solution.model_dump(exclude={"seconds"}) == same.model_dump(exclude={"seconds"})
     assert ours.shown["MS"] == {*ids("MEDCOUNT", "MEDSHARED"), EVERYWHERE}
     assert ours.shown["HS"] == {*ids("HARDCOUNT"), EVERYWHERE}
-
-
-def test_tiered_reads_nothing_even_where_the_kit_has_a_source():
-    model, plain = Solver(), Solver()
-
-    async def solved() -> Solution:
-        async with Judge() as judge:
-            kit = Kit(model, judge, CONFIG.tier_sampling(), source=Retriever(TREE, model, CONFIG.retrieval))
-            return await open_system("tiered", bench(model)).solve(PROBLEMS[0], kit)
-
-    assert asyncio.run(solved()).recalls == ()
-    climbed(plain, None)
-    assert asked(model) == asked(plain)
-
-
-def test_the_classifier_is_asked_on_the_benchs_seed():
-    model = Solver()
-    solve("kace", model, seed=7)
-    assert [request.attempt.seed for request in model.requests if request.attempt.tier == "DOMAIN"] == [7]
 
 
 class Careless:

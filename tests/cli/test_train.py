@@ -138,5 +138,5 @@ def test_gepa_trains_a_prompt(kace: Kace, tmp_path: Path):
     done = kace("learn", "--method", "gepa", *SCRIPTED, "--out", "prompt", "--epochs", "1")
     assert done.returncode == 0, done.stderr
     prompt = json.loads((tmp_path / "prompt" / "prompt.json").read_text())
-    assert prompt["instructions"] and prompt["candidates"]
+    assert prompt["instructions"]
     assert "right" in done.stderr

@@ -81,11 +81,6 @@ def test_what_showing_cards_did_is_told_with_a_table_by_card(kace: Kace, tmp_pat
     assert more == "and 2 more"
 
 
-def test_any_run_can_be_the_base(kace: Kace):
-    done = kace("runs/tiered-1", "runs/kace-1", "--base", "kace")
-    assert "tiered is worse than kace: -38.3 points" in done.stdout
-
-
 def test_json_has_every_figure(kace: Kace):
     done = kace("runs/tiered-1", "runs/kace-1", "--json")
     found = json.loads(done.stdout)
@@ -100,10 +95,6 @@ def test_json_has_every_figure(kace: Kace):
     assert comparison["lost"] == ["P00"]
     assert comparison["sentence"].startswith("kace is better")
     assert len(comparison["interval"]) == 2
-
-
-def test_the_same_runs_give_the_same_bytes(kace: Kace):
-    assert kace("runs/tiered-1", "runs/kace-1").stdout == kace("runs/tiered-1", "runs/kace-1").stdout
 
 
 @pytest.mark.parametrize(

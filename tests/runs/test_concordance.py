@@ -127,9 +127,3 @@ def test_the_bucket_table_counts_every_labelled_solve_once():
     assert [row.bucket for row in table] == list(Bucket)
     assert sum(row.problems for row in table) == 40
     assert sum(sum(row.exits.values()) for row in table) == 120
-
-
-def test_an_empty_bucket_of_a_ladder_still_names_every_exit():
-    table = figures(a_row("a")).buckets
-    assert all(list(row.exits) == list(ExitPath) for row in table)
-    assert all(row.exits == {} for row in figures(a_row("a", exit=None)).buckets)

@@ -11,13 +11,11 @@ import pytest
 from kace.config import Config, load_config
 from kace.errors import BudgetExceeded, DataError, UsageError
 from kace.ladder.session import open_session
-from kace.ladder.tiers import ExitPath
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted, dice
 from kace.problems import Problem
-from kace.runs.manifest import default_folder, manifest_of
+from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, solve_all
-from kace.runs.table import Table
 from tests.runs.few_rows import recorded
 
 PROBLEMS = tuple(Problem(f"Throw {n}", "3", label=f"t{n}") for n in range(40))
@@ -45,16 +43,6 @@ def test_a_finished_run_is_not_solved_again(tmp_path: Path):
     solve_in(tmp_path, config(), inner)
     assert inner.calls == 0
     assert len(recorded(tmp_path)) == len(PROBLEMS)
-
-
-def test_every_exit_of_a_die_is_summed_up(tmp_path: Path):
-    solve_in(tmp_path, config(model="scripted/dice?sides=9"))
-    found = Table.open(tmp_path).metrics()
-    assert found.problems == found.labelled == 40
-    left = {path for path, count in found.exits.items() if count}
-    assert left > {ExitPath.ES_UNANIMOUS, ExitPath.MS_MAJORITY, ExitPath.HS_PLURALITY}
-    assert found.paper_calls == found.real_calls
-    assert found.wilson is not None and found.wilson.low < (found.accuracy or 0) < found.wilson.high
 
 
 def test_where_the_provider_failed_the_next_run_tries_again(tmp_path: Path):
@@ -139,13 +127,6 @@ def test_the_manifest_says_what_ran_and_holds_no_key(tmp_path: Path):
     assert "canary" not in text
 
 
-def test_the_same_command_finds_the_same_folder():
-    one = default_folder("p", manifest_of(config()), b"problems")
-    assert one == default_folder("p", manifest_of(config(max_calls=5)), b"problems")
-    assert one != default_folder("p", manifest_of(config(seed=1)), b"problems")
-    assert one != default_folder("p", manifest_of(config()), b"other problems")
-
-
 def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Path):
     solve_in(tmp_path / "run", config())
     path = tmp_path / "run" / "run.json"
@@ -155,14 +136,6 @@ def test_a_run_made_before_a_setting_existed_goes_on_at_its_default(tmp_path: Pa
     solve_in(tmp_path / "run", config())
     with pytest.raises(UsageError, match="max_card_tokens"):
         solve_in(tmp_path / "run", config(max_card_tokens=9))
-
-
-def test_a_run_that_read_whole_blocks_as_text_says_so_and_goes_on_that_way(tmp_path: Path):
-    solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
-    every = r"'placement' \('instructions', now 'demonstrations'\), .*'relevance_threshold' \(0.0, now 0.3\)"
-    with pytest.raises(UsageError, match=every):
-        solve_in(tmp_path / "run", config())
-    solve_in(tmp_path / "run", config(profile="paper", prompts="default"))
 
 
 def test_how_fast_a_run_goes_may_change(tmp_path: Path):

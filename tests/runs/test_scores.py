@@ -112,12 +112,3 @@ def test_a_log_without_inspect_ai_names_the_package(tmp_path: Path):
             ScoreReader().open([tmp_path / "a.eval"])
     else:
         pytest.skip("inspect_ai is installed")
-
-
-def test_tables_of_one_name_are_told_apart_by_their_file(tmp_path: Path):
-    first, second = two_systems(tmp_path), tmp_path / "again.csv"
-    second.write_bytes(first.read_bytes())
-    found = [table.name for table in ScoreReader().open([first, second])]
-    assert found == [f"{first} old", f"{first} new", f"{second} old", f"{second} new"]
-    with pytest.raises(DataError, match="given twice"):
-        ScoreReader().open([first, first])

@@ -157,15 +157,14 @@ class Studied(StepResult):
     """The result of one batch."""
 
     right: int
-    wrong: int
-    failed: int  # attempts without a reply; there is nothing to learn from them
+    of: int
     playbook: Playbook
 
     @property
     def summary(self) -> str:
         """What became of the attempts and of the playbook."""
-        counts = f"{self.right} right, {self.wrong} wrong, {self.failed} failed"
-        return f"{counts}; {len(self.playbook.bullets)} bullets"
+        bullets = len(self.playbook.bullets)
+        return f"{self.right} of {self.of} right; {bullets} bullets"
 
 
 class Reflection(NamedTuple):
@@ -256,13 +255,8 @@ async def _study(
         reading = await _curate(training, step, playbook, lessons)
         for operation in reading.found.values():
             playbook = playbook.changed(operation)
-    right = sum(bool(solution.correct) for _, solution in replied)
-    return Studied(
-        right=right,
-        wrong=len(replied) - right,
-        failed=len(tried) - len(replied),
-        playbook=playbook,
-    )
+    right = sum(bool(solution.correct) for solution in tried)
+    return Studied(right=right, of=len(tried), playbook=playbook)
 
 
 async def _reflect(

@@ -150,12 +150,12 @@ def _hash_artefact(artefact: Path | None) -> str | None:
     """Return the hash of what was learned: the JSON that training wrote, not the record of the training."""
     if artefact is None:
         return None
-    digest = hashlib.sha256()
-    files = sorted(artefact.glob("*.json")) if artefact.is_dir() else [artefact]
-    for file in files:
-        with readable(file, "name what kace learn --method wrote"):
-            digest.update(read_plain(file))
-    return digest.hexdigest()
+    files = [artefact]
+    if artefact.is_dir():
+        files = sorted(artefact.glob("*.json"))
+    with readable(artefact, "name what kace learn --method wrote"):
+        content = b"".join(map(read_plain, files))
+    return hashlib.sha256(content).hexdigest()
 
 
 # Training

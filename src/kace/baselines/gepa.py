@@ -68,20 +68,11 @@ class Rollouts(StepResult):
         return f"{right} of {len(self.rollouts)} right"
 
 
-class EvolvedPrompt(StepResult):
-    """One candidate prompt."""
-
-    instructions: str
-    score: float  # its accuracy on the problems that candidates are chosen on
-
-
 class GepaPrompt(StepResult):
-    """The best instructions, and every candidate."""
+    """The best instructions."""
 
     v: Literal[1] = 1
     instructions: Annotated[str, Field(min_length=1)]
-    best: int = 0  # its place among the candidates; 0 is the seed prompt
-    candidates: tuple[EvolvedPrompt, ...] = ()
 
 
 def read_prompt(path: Path) -> GepaPrompt:
@@ -180,18 +171,8 @@ class GepaRun:
             seed=plan.config.seed,
             track_best_outputs=False,
         )
-        candidates = []
-        for place, texts in enumerate(found.candidates):
-            score = round(found.val_aggregate_scores[place], 6)
-            candidate = EvolvedPrompt(
-                instructions=texts[COMPONENT], score=score
-            )
-            candidates.append(candidate)
-        return GepaPrompt(
-            instructions=candidates[found.best_idx].instructions,
-            best=found.best_idx,
-            candidates=tuple(candidates),
-        )
+        best = found.candidates[found.best_idx]
+        return GepaPrompt(instructions=best[COMPONENT])
 
     def log(self, message: str) -> None:
         """Drop gepa's messages: standard output is for results."""

@@ -9,9 +9,11 @@ The A/A arm splits the same attempts by a draw that changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add
 from pathlib import Path
 
 from kace.baselines.systems import FixedText, System
@@ -160,27 +162,28 @@ def _relabelled(solution: Solution, name: str) -> Solution:
 
 def effect_of(votes: Iterable[CardVotes], by: Clusters) -> Effect:
     """Return the effect of a draw. A problem weighs n1 n0: whole numbers keep the test exact."""
-    totals: dict[str, tuple[int, int]] = {}
-    rows = []
+    gains: Counter[str] = Counter()
+    weights: Counter[str] = Counter()
+    counts = [0, 0, 0, 0]
     for vote in votes:
         row = (vote.made, vote.right, vote.made_without, vote.right_without)
         made, right, made_without, right_without = row
-        rows.append(row)
-        gain, weight = totals.get(by.of(vote.problem), (0, 0))
-        gain += right * made_without - right_without * made
-        totals[by.of(vote.problem)] = gain, weight + made * made_without
-    clusters = [pair for pair in totals.values() if pair[1]]
-    if not clusters:
+        counts = list(map(add, counts, row))
+        if made and made_without:
+            cluster = by.of(vote.problem)
+            gains[cluster] += right * made_without - right_without * made
+            weights[cluster] += made * made_without
+    if not weights:
         raise DataError(
             "no problem has graded attempts of both kinds",
             fix="take more --pairs, and see in kace view which attempts failed",
         )
-    gains, weights = zip(*clusters, strict=True)
+    pairs = [(gains[name], weight) for name, weight in weights.items()]
     return Effect(
-        sum(gains) / sum(weights),
-        cluster_interval(clusters) or Interval(-1.0, 1.0),
-        sign_flip(gains),
+        gains.total() / weights.total(),
+        cluster_interval(pairs) or Interval(-1.0, 1.0),
+        sign_flip(gains.values()),
         by.field,
-        len(clusters),
-        *map(sum, zip(*rows, strict=True)),
+        len(weights),
+        *counts,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -360,7 +360,7 @@ def _open_text(
                 inputs.seed,
                 subject_of(config),
             )
-            return RoutedNotes(router, notes, counter)
+            return FixedText(Context(), counter, router=router, notes=notes)
         context = Context(notes=notes[ALL])
     tiers = {TierName.FLAT, TierName.HS}
     if skips:
@@ -370,11 +370,13 @@ def _open_text(
 
 @dataclass(frozen=True, slots=True)
 class FixedText:
-    """What is the same for every problem: notes, instructions, cards, or the empty prompt."""
+    """Text that is no tree: the same for every problem, or notes by domain."""
 
     context: Context
     counter: TokenCounter
     tiers: Collection[TierName] = tuple(TierName)
+    router: Router | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)  # by domain
 
     async def retrieve(
         self,
@@ -383,40 +385,16 @@ class FixedText:
         before: object,
         earlier: object,
     ) -> Context | None:
-        """Return the text, if there is any at this tier."""
-        text = self.context.notes or self.context.instructions
-        shown = text or self.context.cards or self.context.empty_block
-        if tier not in self.tiers or not shown:
+        """Return the text, if there is any at this tier. A problem of two domains reads both notes."""
+        if tier not in self.tiers:
+            return None
+        found = self.context
+        if self.router:
+            routed = await self.router(problem)
+            notes = [self.notes.get(name, "") for name in routed.domains]
+            found = replace(routed, notes="\n\n".join(filter(None, notes)))
+        text = found.notes or found.instructions
+        if not (text or found.cards or found.empty_block or self.router):
             return None
         size = await self.counter(text)
-        return replace(
-            self.context, tokens=size.tokens, estimated=size.estimated
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RoutedNotes:
-    """Notes per domain: a problem reads those of its domain, or both if two are primary."""
-
-    router: Router
-    notes: Mapping[str, str]
-    counter: TokenCounter
-
-    async def retrieve(
-        self,
-        problem: Problem,
-        tier: TierName,
-        before: object,
-        earlier: object,
-    ) -> Context | None:
-        """Route the problem, and return the notes of its domains; none if it has no domain."""
-        routed = await self.router(problem)
-        found = [self.notes.get(name, "") for name in routed.domains]
-        notes = "\n\n".join(filter(None, found))
-        size = await self.counter(notes)
-        return replace(
-            routed,
-            notes=notes,
-            tokens=size.tokens,
-            estimated=size.estimated,
-        )
+        return replace(found, tokens=size.tokens, estimated=size.estimated)

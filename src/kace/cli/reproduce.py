@@ -110,9 +110,9 @@ def command(
     check_recipe(recipe)
     commands = recipe.commands()
     print_lines(f"kace {shlex.join(words)}" for words in commands)
-    solves = size * seeds
     calls = sum(each.attempts or LADDER_ATTEMPTS for each in recipe.specs)
-    note(f"kace: evaluation takes about {calls * solves:,.0f} solver calls")
+    calls *= size * seeds
+    note(f"kace: evaluation takes about {calls:,.0f} solver calls")
     if go:
         for words in commands:
             _run(words, recipe.out, config)
@@ -287,12 +287,15 @@ def finish(recipe: Recipe, config: Config) -> None:
             bill = read_bill(recipe.out / "tree" / "learn")
             found["costs"] = cost_rows(bill)
     write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
-    sections = {}
+    sections: dict[str, list[list[str]]] = {}
     for name, rows in found.items():
-        if rows:
-            cells = [list(rows[0]), *map(_cells, rows)]
-            sections[TITLES[name]] = cells
-            print_lines(["", TITLES[name], *aligned(cells)])
+        for row in rows[:1]:
+            sections[TITLES[name]] = [list(row)]
+        for row in rows:
+            line = [_text(row.get(head)) for head in rows[0]]
+            sections[TITLES[name]].append(line)
+    for title, cells in sections.items():
+        print_lines(["", title, *aligned(cells)])
     evaluation = replace(evaluation, title=f"The paper's {recipe.benchmark}")
     path = recipe.out / "report" / "index.html"
     write_atomic(path, page(evaluation, sections))
@@ -322,20 +325,19 @@ def _percent(share: float) -> float:
 
 def tree_sizes(tree: EpistemicTree, benchmark: str) -> Iterator[Row]:
     """Yield the cards and tokens of every cell, of the whole tree, and of the paper's."""
-    cells: dict[tuple[str, str], list[int]] = {}
+    cells: dict[str, list[int]] = {}
     for card in tree.shown:
         for domain in card.domain_tags:
-            cell = (card.difficulty_tag.value, domain)
-            cells.setdefault(cell, []).append(estimate(card))
-    cells["all", ""] = [estimate(card) for card in tree.shown]
-    rows = []
-    for cell, tokens in cells.items():
+            place = f"{card.difficulty_tag.value} {domain}"
+            cells.setdefault(place, []).append(estimate(card))
+    cells["all"] = [estimate(card) for card in tree.shown]
+    heads = ("place", "cards", "tokens", "tokens per card")
+    for place, tokens in cells.items():
         mean = round(sum(tokens) / (len(tokens) or 1))
-        rows.append((*cell, len(tokens), sum(tokens), mean))
-    rows.append(("the paper's", "", *PAPER["trees"][benchmark]))
-    heads = ("difficulty", "domain", "cards", "tokens", "tokens per card")
-    for row in rows:
+        row = (place, len(tokens), sum(tokens), mean)
         yield dict(zip(heads, row, strict=True))
+    paper = ("the paper's", *PAPER["trees"][benchmark])
+    yield dict(zip(heads, paper, strict=True))
 
 
 def cost_rows(bill: Bill) -> list[Row]:
@@ -351,15 +353,10 @@ def cost_rows(bill: Bill) -> list[Row]:
             "usd": part.usd,
         }
         rows.append(row)
-    for given in PAPER["costs"] if rows else ():
-        rows.append({name: given.get(name) for name in rows[0]})
-    return rows
+    return [*rows, *PAPER["costs"]] if rows else []
 
 
-def _cells(row: Row) -> list[str]:
-    """Return a row as text."""
-    cells = []
-    for value in row.values():
-        text = "" if value is None else str(value)
-        cells.append(f"{value:,}" if type(value) is int else text)
-    return cells
+def _text(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)

@@ -148,7 +148,7 @@ def view(
     places = [tree_path(path) for path in paths]
     if not places:
         places = [Path("runs") if Path("runs").is_dir() else Path()]
-    workspace = Workspace(places, progress=_report_progress)
+    workspace = Workspace(places)
     if export is None:
         _serve_pages(workspace, port, browser=not no_browser)
         return
@@ -156,10 +156,6 @@ def view(
 
     written = write_pages(workspace, export)
     note(f"export       {export / 'index.html'} ({len(written):,} pages)")
-
-
-def _report_progress(done: int, size: int) -> None:
-    note(f"kace: reading a run, {done / max(1, size):.0%}")
 
 
 def _serve_pages(workspace: Workspace, port: int, *, browser: bool) -> None:

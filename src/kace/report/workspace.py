@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
@@ -72,20 +72,13 @@ class OpenTree(NamedTuple):
 class Workspace:
     """The opened items. Safe to use from several threads."""
 
-    def __init__(
-        self,
-        paths: Iterable[Path],
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
+    def __init__(self, paths: Iterable[Path]) -> None:
         """Open paths; `UsageError` if one is missing, or none holds anything to look at.
 
         What holds nothing yet, such as the folder of a learner that waits for its first
-        letter, is shown as soon as it holds something. `progress` is called with bytes
-        done and all bytes while a run is indexed.
+        letter, is shown as soon as it holds something.
         """
         self.roots: list[Path] = []
-        self._progress = progress
         for path in paths:
             try:
                 self.roots.append(path.resolve(strict=True))
@@ -115,7 +108,7 @@ class Workspace:
         root = next(filter(path.is_relative_to, self.roots))
         # Another manifest is another run.
         state = FileState.of(path / "run.json")
-        table = _open_table(path, root, state, self._progress)
+        table = _open_table(path, root, state)
         table.refresh()
         return table
 
@@ -187,13 +180,8 @@ class Workspace:
 
 
 @lru_cache(maxsize=256)
-def _open_table(
-    path: Path,
-    root: Path,
-    state: FileState,
-    progress: Callable[[int, int], None] | None,
-) -> Table:
-    return Table.open(path, within=root, allow_empty=True, progress=progress)
+def _open_table(path: Path, root: Path, state: FileState) -> Table:
+    return Table.open(path, within=root, allow_empty=True)
 
 
 @lru_cache(maxsize=16)

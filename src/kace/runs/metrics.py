@@ -86,13 +86,9 @@ class Bucket(StrEnum):
     @classmethod
     def of(cls, raw_rate: float) -> Bucket:
         """Return the bucket of a rate."""
-        if raw_rate >= 0.8:
-            return cls.EASY
-        if raw_rate >= 0.5:
-            return cls.MED_EASY
-        if raw_rate >= 0.2:
-            return cls.MED_HARD
-        return cls.HARD if raw_rate > 0 else cls.VERY_HARD
+        least = (0.8, 0.5, 0.2, 1e-9, 0.0)
+        place = next(at for at in range(5) if raw_rate >= least[at])
+        return list(cls)[place]
 
 
 class BucketRow(NamedTuple):

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kace.errors import DataError, KaceError, counted
 from kace.files import Unreadable, open_plain, readable, whole_lines
 from kace.ladder.record import (
-    Attempt,
     Damage,
     Solution,
     parse_solution,
@@ -46,13 +45,9 @@ Key = tuple[str, int]
 """A problem and a seed."""
 Place = tuple[int, int]
 """The offset and the length of a record in the trace."""
-Progress = Callable[[int, int], None]
-"""Called with the bytes read so far and the bytes of the file."""
 
 TRACE = "traces.jsonl"
 PROBLEMS = "problems.jsonl"
-BATCH = 1_000  # lines between two calls of `progress`
-MARK = 4_096  # bytes before the reading position that identify a file
 RECENT = 30.0  # seconds since the last write within which a run is running
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
 LIMIT = 1 << 62  # numbers from here on are damage
@@ -370,7 +365,6 @@ class Table:
         self.retried: set[Key] = set()  # solved again after a failure
         self._lines = 0
         self._end = 0  # bytes that were read
-        self._mark = b""  # the last of them
         self._kept: dict[object, Any] = {}
 
     @classmethod
@@ -380,7 +374,6 @@ class Table:
         *,
         within: Path | None = None,
         allow_empty: bool = False,
-        progress: Progress | None = None,
     ) -> Table:
         """Open the run in `folder` and read it.
 
@@ -397,7 +390,7 @@ class Table:
         place = given.resolve()
         name = manifest.system or place.name
         table = cls(name, manifest, place, (within or given).resolve())
-        table.refresh(progress)
+        table.refresh()
         return table
 
     @classmethod
@@ -428,7 +421,7 @@ class Table:
         self.found[key] = row
         self.places[key] = place
 
-    def refresh(self, progress: Progress | None = None) -> None:
+    def refresh(self) -> None:
         """Read what was appended since the last read."""
         if self.folder is None:
             return
@@ -437,30 +430,21 @@ class Table:
             state = FileState.of(path)
             if state == self.version:
                 return
-            with readable(path, "close other programs, or check permissions"):
-                if self._is_replaced(path, state):
-                    self._forget()
-                self._kept = {}
-                if state.inode:
-                    self._read_on(path, state.size, progress)
+            known = self.version
+            grown = state.inode == known.inode and state.size > known.size
+            if not grown:  # another file, or none
+                self._forget()
+            self._kept = {}
+            if state.inode:
+                with readable(path, "check its permissions"):
+                    self._read_on(path)
             self.version = state
 
-    def _is_replaced(self, path: Path, state: FileState) -> bool:
-        """Whether the file no longer begins with what was read of it."""
-        if state.size == self.version.size or state.size < self._end:
-            return True
-        return _bytes_before(path, self._end) != self._mark
-
-    def _read_on(
-        self, path: Path, size: int, progress: Progress | None
-    ) -> None:
+    def _read_on(self, path: Path) -> None:
         for _, offset, line in whole_lines(path, self._end):
             self._lines += 1
             self._read_line(path, offset, line)
             self._end = offset + len(line) + 1
-            if progress and self._lines % BATCH == 0:
-                progress(self._end, size)
-        self._mark = _bytes_before(path, self._end)
 
     def _read_line(self, path: Path, offset: int, line: bytes) -> None:
         found = parse_solution(line, f"{path}:{self._lines}")
@@ -556,17 +540,16 @@ class Table:
 
     def shares(self, column: str) -> list[Share]:
         """Count the right and the labelled solves by exit, domain, family or seed."""
-        groups: dict[Any, Counter[bool]] = {}
+        groups: dict[Any, list[bool]] = {}
         for row in self.solves():
             group = getattr(row, column)
             if row.correct is not None and group not in (None, ""):
-                groups.setdefault(group, Counter())[row.correct] += 1
+                groups.setdefault(group, []).append(row.correct)
         found = []
-        for group, count in groups.items():
-            found.append(Share(group, count[True], count.total()))
-        found.sort(key=lambda share: share.group)
+        for group in sorted(groups):
+            found.append(Share(group, sum(groups[group]), len(groups[group])))
         if column == "exit":
-            found.sort(key=lambda share: list(ExitPath).index(share.group))
+            found.sort(key=lambda share: -share.group.rank)
         if column == "family":  # most wrong solves first
             found.sort(key=lambda share: share.right - share.labelled)
         return found[:MAX_SHARES]
@@ -744,13 +727,7 @@ class Table:
         return str(self.folder)
 
     def __repr__(self) -> str:
-        folder = self.folder.name if self.folder else ""
-        text = "" if self.name == folder else f"{self.name}, "
-        text += counted(len(self), "solve")
-        if self.labelled:
-            right = sum(row.correct is True for row in self.solves())
-            text += f", {right} of {self.labelled} right"
-        return f"<RecordedRun {folder}: {text}>"
+        return f"<RecordedRun {self.name}: {counted(len(self), 'solve')}>"
 
 
 RecordedRun = Table
@@ -770,61 +747,42 @@ def out_of_range(row: SolveRow) -> str:
     return ""
 
 
-def _bytes_before(path: Path, place: int) -> bytes:
-    """Return the last bytes before a place, which identify a replaced file."""
-    start = max(0, place - MARK)
-    with suppress(FileNotFoundError), open_plain(path) as file:
-        return os.pread(file.fileno(), place - start, start)
-    return b""
-
-
 def with_texts(solution: Solution, calls: CallStore) -> Solution:
     """Return a solution whose attempts have what was sent and what came back."""
-    records = {}
+    records = [calls.record(attempt.call) for attempt in solution.made]
     sent = {}
-    for attempt in solution.made:
-        record = calls.record(attempt.call)
-        if record:
-            records[attempt.call] = record
+    for record in records:
         if record and record.messages:
             sent[record.prompt] = record.messages
-
-    def with_text(attempt: Attempt) -> Attempt:
-        record = records.get(attempt.call)
-        if record is None or attempt.text:
-            return attempt
-        messages = sent.get(record.prompt, ())
-        update = {"text": record.text, "messages": messages}
-        return attempt.model_copy(update=update)
-
-    update: dict[str, object] = {
-        "attempts": tuple(map(with_text, solution.attempts))
-    }
+    made = []
+    for attempt, record in zip(solution.made, records, strict=True):
+        update: dict[str, object] = {}
+        if record and not attempt.text:
+            update["text"] = record.text
+            update["messages"] = sent.get(record.prompt, ())
+        made.append(attempt.model_copy(update=update))
+    size = len(solution.attempts)
+    whole = {"attempts": tuple(made[:size])}
     if solution.synthesis:
-        update["synthesis"] = with_text(solution.synthesis)
-    return solution.model_copy(update=update)
+        return solution.model_copy(update={**whole, "synthesis": made[size]})
+    return solution.model_copy(update=whole)
 
 
-def open_tables(
-    folders: Sequence[Path], *, progress: Progress | None = None
-) -> tuple[Table, ...]:
-    """Open several runs, each under its own name.
-
-    A run is named after its system, or by its path if two share a system.
-    """
-    tables = [Table.open(folder, progress=progress) for folder in folders]
-    return name_apart(tables, [str(folder) for folder in folders])
+def open_tables(folders: Sequence[Path]) -> tuple[Table, ...]:
+    """Open several runs, each under its own name."""
+    tables = [Table.open(folder) for folder in folders]
+    return name_apart(tables, list(map(str, folders)))
 
 
 def name_apart(
     tables: Sequence[Table], places: Sequence[str]
 ) -> tuple[Table, ...]:
-    """Return tables under their own names, or by their places where two share one."""
-    found = list(tables)
+    """Return tables named after their systems, or by their places where two share one."""
     times = Counter(table.name for table in tables)
-    for at, table in enumerate(tables):
-        if times[table.name] > 1:
-            found[at] = table.named(places[at])
-    if len({table.name for table in found}) < len(found):
+    found: dict[str, Table] = {}
+    for table, place in zip(tables, places, strict=True):
+        name = table.name if times[table.name] == 1 else place
+        found[name] = table.named(name)
+    if len(found) < len(tables):
         raise DataError("a run is given twice", fix="name every run once")
-    return tuple(found)
+    return tuple(found.values())
