@@ -126,7 +126,7 @@ def test_a_skill_is_read_without_its_front_matter_and_a_card_as_a_card(tmp_path:
     (card,) = read_skill(tmp_path / "card.md").cards
     assert card.card_id == "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
     (tmp_path / "bad.md").write_text(CARD.split("Example:")[0])
-    with pytest.raises(CardError, match="has no whole 'Example:'"):
+    with pytest.raises(CardError, match="needs whole examples"):
         read_skill(tmp_path / "bad.md")
     (tmp_path / "empty.md").write_text("\n")
     with pytest.raises(DataError, match="no text in it"):

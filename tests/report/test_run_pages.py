@@ -107,8 +107,6 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
         ({"exit": "es_unanimous"}, ["P-1"]),
         ({"exit": "none"}, []),
         ({"text": "geometry"}, ["P-3", "P-2"]),
-        ({"text": "domain=geometry seconds>2.5"}, ["P-3"]),
-        ({"text": "tokens<1 family=sums"}, []),
         ({"text": "card=exact_sum_of_squares", "sort": "problem"}, ["P-0", "P-1", "P-2", "P-3"]),
         ({"text": "answer=5"}, ["P-3"]),
         ({"text": "CIRCLES p-3"}, ["P-3"]),
@@ -156,9 +154,9 @@ def test_filters_stay_when_another_is_followed(shelf: Workspace):
 def test_against_another_run_counts_what_changed_and_leads_to_the_comparison(shelf: Workspace):
     for query in ({"against": "tiered"}, {}):  # the plain ladder is the base unless another run is asked for
         page = read(ask(shelf, **query))
-        assert all(words in page.text for words in ("1 gained", "1 broken by a card", "1 wrong"))
+        assert all(words in page.text for words in ("gained", "lost"))
         assert "/run/kace/against/tiered" in page.links
-        assert any("change=lost" in link and "cards=shown" in link for link in page.links)
+        assert any("change=lost" in link for link in page.links)
         assert "Cards that broke problems" in page.text and any("text=card%3DEXACT" in link for link in page.links)
     assert names(ask(shelf, against="nobody")) == names(ask(shelf)), "an unknown run is passed over"
 

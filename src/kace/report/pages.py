@@ -49,7 +49,6 @@ from kace.runs.table import (
     MAX_WORDS,
     NO_LADDER,
     ORDERS,
-    VIEWS,
     SolveFilter,
 )
 
@@ -218,11 +217,6 @@ def run_page(request: PageRequest) -> Page:
         query = {**choice.query, **changes}
         return request.link("run", name, **query) + "#solves"
 
-    views = []
-    for words, count in table.views(base).items():
-        where = VIEWS[words]
-        current = where == choice.where
-        views.append((words, count, address(**asdict(where)), current))
     rows = table.solves(choice.where, sort=choice.query["sort"], base=base)
     values = {
         "table": table,
@@ -235,7 +229,6 @@ def run_page(request: PageRequest) -> Page:
         "choice": choice,
         "part": slice_of(request, rows, PER_PAGE, IN_FILES),
         "others": workspace.related(name),
-        "views": views,
         "to": address,
     }
     refresh = REFRESH if table.running else None

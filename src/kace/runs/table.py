@@ -12,13 +12,11 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -167,28 +165,8 @@ CONDITIONS: Mapping[str, Callable[[SolveRow], object]] = {
     "lost": lambda row: row.lost,
 }
 """What a solve may be filtered by, by the words of an address."""
-PLAIN = (
-    "problem",
-    "label",
-    "family",
-    "domain",
-    "answer",
-    "expected",
-    "seed",
-    "attempts",
-    "seconds",
-)
-FIELDS: Mapping[str, Callable[[SolveRow], Any]] = {
-    **{name: attrgetter(name) for name in PLAIN},
-    "input": lambda row: row.usage.input,
-    "output": lambda row: row.usage.output,
-    "calls": lambda row: row.paper_calls,
-    "tokens": lambda row: row.usage.input + row.usage.output,
-    "cards": lambda row: len(row.cards),
-    "right": lambda row: row.right_attempts,
-}
-"""What a search term such as `tokens>800` or `family=sums` may name."""
-_TERM = re.compile(r"([a-z_]+)([=<>])(.+)")
+SEARCHED = ("label", "family", "domain", "seed", "answer", "expected")
+"""What a search term such as `family=sums` may name, besides `card`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +177,7 @@ class SolveFilter:
     exit: str = ""  # a value of ExitPath, or NO_LADDER
     cards: str = ""  # shown or abstained
     change: str = ""  # gained or lost; needs a base run
-    text: str = (
-        ""  # words of label, family or domain; terms: card=ID, tokens>800
-    )
+    text: str = ""  # words of label, family or domain; terms such as card=ID
 
     def accepts(self, row: SolveRow) -> bool:
         """Whether a solve is listed."""
@@ -216,37 +192,16 @@ class SolveFilter:
 
 def _matches(row: SolveRow, word: str) -> bool:
     """Whether a solve matches one word of a search."""
-    term = _TERM.fullmatch(word)
-    if term is None:
-        names = (row.label, row.family or "", row.domain or "", row.problem)
-        return word in "\n".join(names).casefold()
-    name, sign, wanted = term.groups()
-    if name == "card":
-        return sign == "=" and wanted in map(str.casefold, row.cards)
-    if name not in FIELDS:
-        return False
-    value = FIELDS[name](row)
-    if sign == "=":
-        return str(value).casefold() == wanted
-    with suppress(ValueError, TypeError):
-        bound = float(wanted)
-        return bool(value < bound if sign == "<" else value > bound)
-    return False
+    name, equals, wanted = word.partition("=")
+    if equals and name == "card":
+        return wanted in map(str.casefold, row.cards)
+    if equals and name in SEARCHED:
+        return str(getattr(row, name)).casefold() == wanted
+    names = (row.label, row.family or "", row.domain or "", row.problem)
+    return word in "\n".join(names).casefold()
 
 
 ALL = SolveFilter()
-VIEWS = {
-    "broken by a card": SolveFilter(change="lost", cards="shown"),
-    "lost": SolveFilter(change="lost"),
-    "gained": SolveFilter(change="gained"),
-    "wrong": SolveFilter(right="no"),
-    "wrong, the right answer outvoted": SolveFilter(right="no", text="right>0"),
-    "wrong, all agreed at ES": SolveFilter(
-        right="no", exit=ExitPath.ES_UNANIMOUS.value
-    ),
-    "without an answer": SolveFilter(right="no", text="answer=none"),
-}
-"""Groups of solves that people look for, by name."""
 
 
 def worst_first(row: SolveRow) -> tuple[int, bool]:
@@ -261,8 +216,11 @@ def worst_first(row: SolveRow) -> tuple[int, bool]:
 
 
 ORDERS: Mapping[str, Callable[[SolveRow], Any]] = {
-    **{name: FIELDS[name] for name in ("seed", "tokens", "cards", "seconds")},
     "": worst_first,
+    "seed": lambda row: row.seed,
+    "seconds": lambda row: row.seconds,
+    "cards": lambda row: len(row.cards),
+    "tokens": lambda row: row.usage.input + row.usage.output,
     "problem": lambda row: row.label + row.problem,
     "result": lambda row: (row.correct is not False) + (row.correct is True),
     "exit": lambda row: row.exit.rank if row.exit else -1,
@@ -526,18 +484,6 @@ class Table:
         """The number of solves that lost a call to the provider."""
         return sum(row.failed for row in self.solves())
 
-    def views(self, base: Table | None = None) -> dict[str, int]:
-        """Count the solves of each of VIEWS, leaving out empty groups."""
-        rows = self.solves(base=base)
-        found = {}
-        for name, where in VIEWS.items():
-            count = sum(map(where.accepts, rows))
-            if count:
-                found[name] = count
-        if found.get("lost") == found.get("broken by a card"):
-            found.pop("lost", None)  # the same solves
-        return found
-
     def shares(self, column: str) -> list[Share]:
         """Count the right and the labelled solves by exit, domain, family or seed."""
         groups: dict[Any, list[bool]] = {}
@@ -613,7 +559,7 @@ class Table:
         found = {}
         if name in ("label", "family", "domain") or self.folder is None:
             # Scores of other tools have their cluster as the family.
-            column = name if name in FIELDS else "family"
+            column = name if name in SEARCHED else "family"
             for row in self.solves():
                 found[row.problem] = str(getattr(row, column) or "")
         else:
