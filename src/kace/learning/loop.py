@@ -291,13 +291,8 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
         step = StepName("refine", "base", epoch)
         seed = study.seed_of(epoch, BASE)
         base = await study.run(step, study.train, RunReading(tree), seed)
-    earlier = []
-    for number in range(1, epoch):
-        found = study.log.recall(StepName("refine", "impact", number), Impact)
-        if found:
-            earlier.append(found)
     step = StepName("refine", "impact", epoch)
-    work = partial(measure, epoch, tree, base, earlier, study)
+    work = partial(measure, epoch, tree, base, study)
     impact = await study.log.once(step, Impact, work)
     edits = credit(tree, impact, epoch, settings)
     credited = study.writer.commit(StepName("refine", "credit", epoch), edits)

@@ -90,7 +90,7 @@ class CardVotes(StepResult):
 class Lift(StepResult):
     """The change in the rate of right attempts that a card causes.
 
-    The figures are the belief given all cards of the tree and all epochs.
+    The figures are the belief given all cards of the tree.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -152,7 +152,6 @@ async def measure(
     epoch: int,
     tree: EpistemicTree,
     base: Sequence[Solution],
-    earlier: Sequence[Impact],
     study: Study,
 ) -> Impact:
     """Return fire statistics of the base run, and lifts by the configured method."""
@@ -165,7 +164,7 @@ async def measure(
         votes = dropout_votes(records)
         calls = sum(record.paper_calls for record in records)
     names = {problem.id: problem.name for problem in study.train}
-    lifts = lifts_of(votes, tree, method, names, earlier)
+    lifts = lifts_of(votes, tree, method, names)
     missing = {card.card_id for card in tree.shown}
     missing.difference_update(lift.card_id for lift in lifts)
     return Impact(
@@ -363,21 +362,14 @@ def lifts_of(
     tree: EpistemicTree,
     method: Method,
     names: Mapping[str, str],
-    earlier: Iterable[Impact] = (),
 ) -> tuple[Lift, ...]:
-    """Return the lift of each card measured, given all cards and earlier epochs.
+    """Return the lift of each card measured, given all cards.
 
     Problems that a card was written from prove little about others, so both kinds of
     evidence are weighed apart. `names` are those of the training problems, by id.
     """
-    pooled = {name: list(rows) for name, rows in votes.items()}
-    for impact in earlier:
-        for lift in impact.lifts:
-            name = lift.card_id
-            if name in pooled and lift.text == text_digest(tree.card(name)):
-                pooled[name] += lift.votes
     others = defaultdict[str, list[CardVotes]](list)
-    for name, rows in pooled.items():
+    for name, rows in votes.items():
         sources = tree.card(name).provenance.supporting_problems
         for vote in rows:
             problem = names.get(vote.problem, vote.problem)
@@ -385,7 +377,7 @@ def lifts_of(
                 others[name].append(vote)
     elsewhere = shrink(others)
     found = []
-    for name, belief in sorted(shrink(pooled).items()):
+    for name, belief in sorted(shrink(votes).items()):
         fair = tuple(vote for vote in votes[name] if vote.fair)
         lift = Lift(
             card_id=name,
@@ -398,8 +390,7 @@ def lifts_of(
             votes=fair,
             text=text_digest(tree.card(name)),
         )
-        if fair:
-            found.append(lift)
+        found.append(lift)
     return tuple(found)
 
 
