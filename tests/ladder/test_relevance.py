@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import numpy as np
@@ -197,34 +196,29 @@ def test_a_kept_index_scores_as_the_trained_one_and_is_read_with_the_tree(
     assert "lacks cards of its tree" in caplog.text
 
 
-@pytest.mark.parametrize("spoil", ["text", "bytes", "list", "shape", "facts", "classes", "starts", "not finite"])
+SPOILED = {
+    "shape": ("shared", lambda part: np.zeros(4, dtype=np.float32)),
+    "classes": ("classes", lambda part: part + 10_000),
+    "starts": ("starts", lambda part: part[::-1]),
+    "not finite": ("meaning", lambda part: part * np.float16(np.inf)),
+    "encoder": ("facts", lambda part: np.frombuffer(part.tobytes().replace(b"wordllama", b"../evil"), np.uint8)),
+    "list": ("facts", lambda part: np.frombuffer(b"[%b]" % part.tobytes(), np.uint8)),
+}
+
+
+@pytest.mark.parametrize("spoil", ["text", "bytes", *SPOILED])
 def test_a_damaged_or_hostile_index_is_refused_in_one_line(tmp_path: Path, spoil: str):
     path = tmp_path / INDEX_FILE
     open_index(TREE).save(path)
-    with np.load(path) as arrays:
-        parts = dict(arrays)
-    if spoil == "text":
-        path.write_bytes(b"no index")
-    elif spoil == "bytes":
+    if spoil in SPOILED:
+        with np.load(path) as arrays:
+            parts = dict(arrays)
+        name, change = SPOILED[spoil]
+        np.savez(path, **{**parts, name: change(parts[name])})
+    else:
         content = bytearray(path.read_bytes())
         content[200:900] = bytes(700)
-        path.write_bytes(content)
-    else:
-        facts = json.loads(parts["facts"].tobytes())
-        if spoil == "facts":
-            facts["encoder"] = "../../evil"
-        if spoil == "list":
-            facts = [facts]
-        if spoil == "shape":
-            parts["shared"] = np.zeros(4, dtype=np.float32)
-        if spoil == "classes":
-            parts["classes"] = parts["classes"] + 10_000
-        if spoil == "starts":
-            parts["starts"] = parts["starts"][::-1]
-        if spoil == "not finite":
-            parts["meaning"] = parts["meaning"] * np.float16(np.inf)
-        parts["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-        np.savez(path, **parts)
+        path.write_bytes(content if spoil == "bytes" else b"no index")
     with pytest.raises(DataError, match=r"relevance\.npz: not a relevance index"):
         RelevanceIndex.read(path)
 

@@ -52,94 +52,49 @@ def test_a_general_rule_with_its_constants_gives_nothing_away(card_id):
     assert STARTER.find(sound_card(card_id)) is None
 
 
-LEAKS = (  # an answer, and a way in which a card written from its problem repeats it
-    ("47 km/h", r"So the speed is \boxed{47 km/h}."),
-    ("47 km/h", "It drives at 47 km/h."),
-    ("47 km/h", "The answer is 47."),
-    ("17 < x < 29", r"Then $17<x<29$."),
-    ("(17, 29)", r"\boxed{17 < x < 29}"),
-    ("11:47", "They meet at 11:47."),
-    ("7", "The solution is 7."),
-    ("7", "7 is the answer."),
-    ("7", "Answer: 7"),
-    ("7", "Final answer: **7**"),
-    ("7", "#### 7"),
-    ("7", r"\boxed{7}"),
-    ("7", r"\fbox{7}"),
-    ("7", "the solution: x = 7"),
-    ("7", "The answer is seven."),
-    ("7", "The result will always be 7."),
-    ("7", "The answer is 7 sacks."),
-    ("7", r"\boxed{\text{7 sacks}}"),
-    ("142", "It is 142."),
-    ("42", "forty-two of them"),
-    ("142.5", "about 142.5 of them"),
-    ("142.5", "285/2 of them"),
-    ("-142", "It falls to -142."),
-    (r"\frac{9}{17}", "9/17"),
-    ("9:17", "a ratio of 9:17"),
-    ("0.35", "35 percent"),
-    ("35%", r"$35\%$"),
-    (r"2\sqrt{17}", r"It is $2\sqrt{17}$ long."),
-    (r"3+17i", r"the root $3+17i$"),
-    ("x^2+37x+2", "It factors to x^2 + 37x + 2."),
-    ("2^{37}", r"There are $2^{37}$ of them."),
-    ("(3, 17)", "They meet at (3, 17)."),
-    ("(3, 17)", "x = 3 and y = 17"),
-    ("3, 17", "3 and 17"),
-    (r"\{3, 17\}", r"The set \{3, 17\}."),
-    ("[17, 29)", "x lies in [17, 29)."),
-    ("x \\ge 17", r"so $x\ge 17$"),
-    ("1,234", "1234 in all"),
-    ("$47.50", "It costs $47.50."),
-    ("47^\\circ", "The angle is 47 degrees."),
-    (r"47^\circ", r"The angle is $47^\circ$."),
-    (r"\text{Tuesday}", "The answer is Tuesday."),
-    ("B", "The answer is (B)."),
-    ("B", r"\boxed{\text{B}}"),
-    (r"\begin{pmatrix} 3 \\ 17 \end{pmatrix}", r"the vector \begin{pmatrix} 3 \\ 17 \end{pmatrix}"),
-    ("2n+1", "The answer is 2n + 1."),
-    ("17!", "There are 17! orders."),
-    (r"\binom{17}{3}", r"There are $\binom{17}{3}$ ways."),
-    ("1.5 \\times 10^{8}", r"It is $1.5\times10^{8}$ km."),
-    ("3 hours 47 minutes", "It takes 3 hours 47 minutes."),
-    ("March 17", "It falls on March 17."),
-    ("142", "It is 142.0 here."),
-    ("142", "It is １４２."),
-    ("142", "Divide 284/2."),
-    ("142", "Then $n^2 - 1 = 142$."),
-    ("142", "Sequence: 3, 20, 77, 142."),
-    (r"\frac{9}{17}", r"Say \tfrac{27}{51}"),
-    (r"\frac{9}{17}", r"\frac9{17}"),
-    ("13000", "13 000 grams"),
-    ("13000", "13{,}000 grams"),
-    ("180", "The answer is 180."),
-    ("20", "5 * 4 = 20"),
+def rows(text: str) -> list[list[str]]:
+    """Return the pairs of a table: `answer => body // answer => body`."""
+    return [[part.strip() for part in row.split("=>")] for row in text.split(" //")]
+
+
+LEAKS = rows(  # an answer, and a way in which a card written from its problem repeats it
+    r"""
+    47 km/h => So the speed is \boxed{47 km/h}. // 47 km/h => It drives at 47 km/h. //
+    47 km/h => The answer is 47. // 17 < x < 29 => Then $17<x<29$. // (17, 29) => \boxed{17 < x < 29} //
+    11:47 => They meet at 11:47. // 7 => The solution is 7. // 7 => 7 is the answer. // 7 => Answer: 7 //
+    7 => Final answer: **7** // 7 => #### 7 // 7 => \boxed{7} // 7 => \fbox{7} // 7 => the solution: x = 7 //
+    7 => The answer is seven. // 7 => The result will always be 7. // 7 => The answer is 7 sacks. //
+    7 => \boxed{\text{7 sacks}} // 142 => It is 142. // 42 => forty-two of them // 142.5 => about 142.5 of them //
+    142.5 => 285/2 of them // -142 => It falls to -142. // \frac{9}{17} => 9/17 // 9:17 => a ratio of 9:17 //
+    0.35 => 35 percent // 35% => $35\%$ // 2\sqrt{17} => It is $2\sqrt{17}$ long. // 3+17i => the root $3+17i$ //
+    x^2+37x+2 => It factors to x^2 + 37x + 2. // 2^{37} => There are $2^{37}$ of them. //
+    (3, 17) => They meet at (3, 17). // (3, 17) => x = 3 and y = 17 // 3, 17 => 3 and 17 //
+    \{3, 17\} => The set \{3, 17\}. // [17, 29) => x lies in [17, 29). // x \ge 17 => so $x\ge 17$ //
+    1,234 => 1234 in all // $47.50 => It costs $47.50. // 47^\circ => The angle is 47 degrees. //
+    47^\circ => The angle is $47^\circ$. // \text{Tuesday} => The answer is Tuesday. // B => The answer is (B). //
+    B => \boxed{\text{B}} //
+    \begin{pmatrix} 3 \\ 17 \end{pmatrix} => the vector \begin{pmatrix} 3 \\ 17 \end{pmatrix} //
+    2n+1 => The answer is 2n + 1. // 17! => There are 17! orders. //
+    \binom{17}{3} => There are $\binom{17}{3}$ ways. // 1.5 \times 10^{8} => It is $1.5\times10^{8}$ km. //
+    3 hours 47 minutes => It takes 3 hours 47 minutes. // March 17 => It falls on March 17. //
+    142 => It is 142.0 here. // 142 => It is １４２. // 142 => Divide 284/2. // 142 => Then $n^2 - 1 = 142$. //
+    142 => Sequence: 3, 20, 77, 142. // \frac{9}{17} => Say \tfrac{27}{51} // \frac{9}{17} => \frac9{17} //
+    13000 => 13 000 grams // 13000 => 13{,}000 grams // 180 => The answer is 180. // 20 => 5 * 4 = 20
+"""
 )
-INNOCENT = (  # an answer, and a rule that was written from its problem and does not repeat it
-    ("20", "Sacks = $20n$ and no more."),
-    ("20", "x^{20} - 1"),
-    ("20", "Primes: 2, 3, 5, 7, 11, 13, 17, 19, 20."),
-    ("180", "Angles of a triangle add up to 180 degrees."),
-    ("180", r"$\alpha+\beta+\gamma=180^\circ$"),
-    ("180", "Interior angles: 180(n-2)."),
-    ("7", "x^7 + 7x"),
-    ("7", "Take 7 of them."),
-    ("7", "3 + 4 = 7"),
-    ("7", "7 days make a week"),
-    ("0", "If d < 0 the answer is 0."),
-    ("1", "If the numbers have no common factor, the answer is 1."),
-    ("142", "Multiply by 1420 and divide by 10."),
-    ("17x", "Seventeen is prime."),
-    ("47 km/h", "Speed in km/h is distance by time."),
-    ("11:47", "Add hours to hours and minutes to minutes."),
-    ("17 < x < 29", "Solve each inequality for x alone."),
-    ("(3, 17)", "Subtract one line from the other: y goes."),
-    ("Tuesday", "Count days modulo 7 from Tuesday on."),
-    ("B", "Check option B before option C."),
-    (r"\frac{1}{2}", "Half of the cases: 1/2."),
-    ("120", "5! = 120 orders of five things."),
-    ("2n+1", "Odd numbers are 2n + 1."),
+INNOCENT = rows(  # an answer, and a rule that was written from its problem and does not repeat it
+    r"""
+    20 => Sacks = $20n$ and no more. // 20 => x^{20} - 1 // 20 => Primes: 2, 3, 5, 7, 11, 13, 17, 19, 20. //
+    180 => Angles of a triangle add up to 180 degrees. // 180 => $\alpha+\beta+\gamma=180^\circ$ //
+    180 => Interior angles: 180(n-2). // 7 => x^7 + 7x // 7 => Take 7 of them. // 7 => 3 + 4 = 7 //
+    7 => 7 days make a week // 0 => If d < 0 the answer is 0. //
+    1 => If the numbers have no common factor, the answer is 1. // 142 => Multiply by 1420 and divide by 10. //
+    17x => Seventeen is prime. // 47 km/h => Speed in km/h is distance by time. //
+    11:47 => Add hours to hours and minutes to minutes. // 17 < x < 29 => Solve each inequality for x alone. //
+    (3, 17) => Subtract one line from the other: y goes. // Tuesday => Count days modulo 7 from Tuesday on. //
+    B => Check option B before option C. // \frac{1}{2} => Half of the cases: 1/2. //
+    120 => 5! = 120 orders of five things. // 2n+1 => Odd numbers are 2n + 1.
+"""
 )
 
 
