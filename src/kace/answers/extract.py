@@ -815,14 +815,11 @@ def _item(tokens: list[str]) -> _Named:
         return _equation(sides)
     sides = _split(tokens, (r"\in", r"\equiv"))
     if list(map(_is_named, sides)) == [True, False]:
-        return _assigned(sides[0], sides[1])
+        name = join(sides[0])
+        return [(name, value) for value in _alternatives(sides[1])]
     if re.fullmatch("[A-Z]{2,}", join(tokens)):
         return [("", phrase(join(tokens)))]
-    return _assigned([], tokens)
-
-
-def _assigned(name: list[str], tokens: list[str]) -> _Named:
-    return [(join(name), value) for value in _alternatives(tokens)]
+    return [("", value) for value in _alternatives(tokens)]
 
 
 def _equation(sides: list[list[str]]) -> _Named:
@@ -834,17 +831,15 @@ def _equation(sides: list[list[str]]) -> _Named:
         names.append(rest.pop(0))
     if len(sides) == 2 and not names and _is_named(sides[1]):
         names.append(rest.pop())
-    name = names[0] if names else []
-    if len(names) > 1 and max(map(len, names)) == 1:
-        name = ["=".join(sorted(map(join, names)))]
+    name = "=".join(sorted(map(join, names)))
     if len(rest) > 1:
         points = [evaluate(side) for side in rest]
         apart = any(are_far(point, points[-1]) for point in points)
-        return [("", whole)] if apart else [(join(name), _value(rest[-1]))]
+        return [("", whole)] if apart else [(name, _value(rest[-1]))]
     recursive = is_letter(names[0][0]) and names[0][0] in rest[0]
     if recursive or _is_named(rest[0]):
         return [("", whole)]
-    return _assigned(name, rest[0])
+    return [(name, value) for value in _alternatives(rest[0])]
 
 
 def _kind(kind: str, parts: Sequence[Sequence[str]]) -> str:
