@@ -111,11 +111,6 @@ class Price:
         usd: float = (prompt + usage.output * self.output) / 1e6
         return usd * self.batch if batch else usd
 
-    def mixed(self, usage: Any, batched: Any) -> float:
-        """Return the cost of calls of which some, given again, were in batches."""
-        saved = self.cost(batched) - self.cost(batched, batch=True)
-        return self.cost(usage) - saved
-
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -324,9 +319,7 @@ class Config(BaseModel):
         if url is not None:
             update |= {"base_url": url, "anthropic_base_url": url}
         if url is not None or key is not None:
-            source = self.source("teacher_api_key")
             update |= {"api_key": key, "anthropic_api_key": key}
-            update["sources"] = {**self.sources, "api_key": source}
         return self.model_copy(update=update)
 
 

@@ -79,7 +79,6 @@ def test_a_cap_on_money_holds_and_lets_requests_through_in_several_jobs(desk: De
 def test_a_price_may_say_another_rate_for_batches():
     price, usage = Price(10.0, 100.0, batch=0.25), Usage(1000, 0, 10)
     assert price.cost(usage, batch=True) == pytest.approx(price.cost(usage) / 4)
-    assert price.mixed(usage + usage, usage) == pytest.approx(1.25 * price.cost(usage))
 
 
 def test_limits_on_requests_and_bytes_are_kept(desk: Desk, server: BatchServer, monkeypatch: pytest.MonkeyPatch):

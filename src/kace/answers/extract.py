@@ -402,7 +402,6 @@ _THOUSANDS = re.compile(
     r"|(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"
     r"|(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3})+(?![\d,/]| \d)"
 )
-_LETTERED = re.compile(r"[A-Z](?:(?:, ?|,? and )[A-Z])*")
 _WHOLE = _rules(r"""
 ^\{?\(([A-Z]|[ivx]{2,4})\)\}?\.?$  ->  \1
 ^\\text\{\s*\(?([A-Z])\)?\.?\s*\}$  ->  \1
@@ -657,9 +656,7 @@ def _unwrapped(match: re.Match[str]) -> str:
     """Return a text without words as mathematics; keep any other text, tidied."""
     content = " ".join(match[1].split())
     words = re.sub(r"\\[a-z]+|\b(?:and|or)\b", "", content)
-    if _LETTERED.fullmatch(content) or not re.search(
-        r"[^\W\d_]{2}|[^\x20-\x7e]", words
-    ):
+    if not re.search(r"[^\W\d_]{2}|[^\x20-\x7e]", words):
         return f" {content} "
     parts = re.sub(r",?\s+and\s+|,\s+", r"}, \\text{", content)
     return rf"\text{{{parts}}}"

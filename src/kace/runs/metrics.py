@@ -327,7 +327,10 @@ def _cost(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
 
     def cost(name: str, calls: str, usage: str, batched: Usage) -> RoleCost:
         tokens = total(map(attrgetter(usage), rows))
-        usd = None if price is None else price.mixed(tokens, batched)
+        usd = None
+        if price is not None:
+            saved = price.cost(batched) - price.cost(batched, batch=True)
+            usd = price.cost(tokens) - saved
         return RoleCost(name, _sum(rows, calls), tokens, usd)
 
     batched = total(row.batch for row in rows)
