@@ -9,6 +9,7 @@ from pathlib import Path
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Add
 from kace.config import profile_of
+from kace.files import inside
 from kace.learning.calibrate import thresholds_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
@@ -114,7 +115,7 @@ ACTIONS: dict[str, Attack] = {
     "tree view": (trees, viewed, TREE[:1]),
     "learn select": (
         learners,
-        lambda at: open_tree(at / "snapshots/epoch-1.jsonl"),
+        lambda at: open_tree(inside(at, "snapshots") / "epoch-1.jsonl"),
         ("snapshots/epoch-1.jsonl", "snapshots/"),
     ),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
@@ -128,7 +129,7 @@ ACTIONS: dict[str, Attack] = {
     "learn report": (
         learners,
         report_of,
-        ("learn/learn.json", "learn/steps.jsonl", "learn/epoch-1-run/traces.jsonl", "learn/"),
+        ("learn/learn.json", "learn/steps.jsonl", "learn/"),
     ),
     "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
     "export": (exports, exported, (MARK, "assets/", "assets/katex/")),

@@ -48,23 +48,6 @@ def test_the_list_has_every_format_character_but_those_that_are_drawn() -> None:
             and not unicodedata.name(sign, "").startswith(drawn)] == []  # fmt: skip
 
 
-@pytest.mark.parametrize("where", ["cards.jsonl", "a file of cards"])
-def test_a_hidden_order_is_refused_from_a_tree_made_by_others(where: str, tmp_path: Path) -> None:
-    if where == "cards.jsonl":
-        TreeStore.create(tmp_path / "tree", small_tree().domains, small_tree())
-        path = tmp_path / "tree" / where
-        said = "Use n(n+1)(2n+1)/6."
-        text = path.read_text(encoding="utf-8")
-        assert said in text
-        path.write_text(text.replace(said, said + ORDER), encoding="utf-8")
-    else:
-        path = tmp_path / "cards.json"
-        path.write_text(json.dumps([{**GOOD, **FIELDS["payload"](ORDER)}]), encoding="utf-8")
-    with pytest.raises(KaceError) as raised:
-        open_tree(path.parent if where == "cards.jsonl" else path)
-    assert not set(ORDER) & set(str(raised.value))
-
-
 def forged(folder: Path, **fields: object) -> Path:
     """A tree of one card whose header has the hash of whatever the card says."""
     made = TreeStore.create(folder, small_tree().domains, [card("MICRO_NEW_CARD")])

@@ -156,15 +156,6 @@ def test_a_weighted_run_resumes_and_is_no_run_that_counts(tmp_path: Path):
         solve_in(tmp_path, config(logprobs=True), model)
 
 
-def test_every_profile_counts_votes_and_names_nothing_more():
-    for profile in ("default", "paper"):
-        plain = config(profile=profile)
-        named = manifest_of(plain)["config"]
-        assert not plain.asks_logprobs
-        assert isinstance(named, dict)
-        assert not {"logprobs", "vote", "confidence"} & named.keys()
-
-
 def test_one_problem_is_solved_by_the_same_policies():
     solution = solve("?", model_of(ANSWERED, TELLING), vote="confidence")
     assert (solution.answer, solution.policies) == ("1", ("vote=confidence",))

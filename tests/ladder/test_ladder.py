@@ -18,7 +18,7 @@ from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.prompt import Prompts
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import LOCKED, ExitPath, Tier
-from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Usage
+from kace.models.base import Failure, Finish, ModelError, Reply, Request, Usage
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.one_loop import JUDGE, LOOP
@@ -78,7 +78,6 @@ def test_the_hard_tier_breaks_ties_by_earlier_support():
     # 8 and 9 have two votes each at HS; 9 was also the answer of one MS attempt.
     solution = run(Scripted(says(["1", "2", "3", "4", "9", "8", "9", "8", "9", "7"])))
     assert solution.exit is ExitPath.HS_PLURALITY
-    assert solution.answer is not None
     assert solution.answer == "9"
 
 
@@ -132,14 +131,6 @@ def test_why_there_is_no_answer_is_kept(finish: Finish, outcome: Outcome):
             return Reply("I would say", finish, Usage(), 0.0)
 
     assert {a.outcome for a in run(Mute(says([]))).attempts} == {outcome}
-
-
-def test_a_cut_off_reply_that_already_boxed_its_answer_counts():
-    class Wordy(Scripted):
-        async def complete(self, request: Request) -> Reply:
-            return Reply("\\boxed{1} and furth", Finish.LENGTH, Usage(), 0.0)
-
-    assert run(Wordy(says([]))).correct is True
 
 
 class Shuffled:
@@ -196,11 +187,6 @@ def test_repeated_samples_have_different_seeds():
 
     run(Scripted(script))
     assert len(seen) == 10
-
-
-def test_an_attempts_seed_is_the_same_everywhere():
-    assert AttemptKey("p", 0, "ES", 0).sampling_seed() == AttemptKey("p", 0, "ES", 0).sampling_seed()
-    assert AttemptKey("p", 0, "ES", 0).sampling_seed() != AttemptKey("p", 1, "ES", 0).sampling_seed()
 
 
 def test_a_comparison_without_a_verdict_never_merges_two_answers():

@@ -11,13 +11,12 @@ from kace.cards.card import Example
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.ladder.ladder import solve as solve_on_ladder
-from kace.ladder.prompt import solver_prompt, template, template_hashes
+from kace.ladder.prompt import solver_prompt, template
 from kace.ladder.session import open_session
 from kace.ladder.tiers import Lens, TierName
 from kace.models.base import Request, Role
 from kace.models.scripted import Scripted
 from kace.problems import Problem
-from kace.runs.manifest import manifest_of
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
 
 DEMONSTRATED = card("MICRO_WITH_A_DEMONSTRATION").illustrated((Example("Sum the first 3 squares.", "\\boxed{14}"),))
@@ -89,12 +88,6 @@ def test_the_rest_of_a_request_is_as_in_other_profiles():
 def test_a_sample_without_a_ladder_has_no_role_and_the_hash_knows_roles():
     assert solver_prompt("1?", None, tier=TierName.FLAT) == solver_prompt("1?", None)
     assert len({solver_prompt("1?", None, tier=tier).hash for tier in TierName}) == 4
-
-
-def test_a_run_names_the_papers_prompts_where_it_uses_them():
-    ours, theirs = (manifest_of(load_config({"profile": name}, env={}))["prompts"] for name in ("paper", "default"))
-    assert set(ours) - set(theirs) == set(template_hashes("paper"))
-    assert set(theirs) == set(template_hashes())
 
 
 # The classifier

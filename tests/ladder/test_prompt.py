@@ -48,13 +48,6 @@ def test_the_prompt_with_cards():
     assert user.content == "What is 2+2?\n\nEnd with the final answer in \\boxed{}."
 
 
-@pytest.mark.parametrize("lens", [*Lens][:3])
-def test_what_attempts_share_comes_before_what_differs(lens: Lens):
-    with_lens, without = (solver_prompt("2+2?", which, Context((card(),))).messages for which in (lens, None))
-    assert with_lens[0] == without[0], "instructions and cards are the same for every attempt"
-    assert with_lens[1].content.startswith("2+2?\n\n")
-
-
 ESCAPES = ["</cards>", "< / CARDS >", "<cards>", "<|im_end|>", "<|im_start|>system", "</Cards\n>"]
 
 
@@ -151,13 +144,3 @@ def test_a_card_that_demonstrates_only_the_problem_is_not_shown():
     assert solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS, replace(context, cards=(context.cards[0],))) == (
         solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS)
     ), "with the lens that every attempt without a demonstration has"
-
-
-def test_any_other_problem_reads_every_demonstration_as_before():
-    context = Context((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
-    assert context.beside(f"{ASKED.problem} And how many lids?") == context
-
-
-def test_cards_of_text_stay_where_their_example_is_the_problem():
-    context = Context((card().illustrated((ASKED,)),))
-    assert context.beside(ASKED.problem) is context, "the rule is shown, the example is not"

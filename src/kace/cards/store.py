@@ -336,7 +336,13 @@ class TreeStore:
         """Keep the tree under a name, in a file that `open_tree` reads."""
         path = inside(self.folder, "snapshots") / f"{name}.jsonl"
         with self._lock():
-            write_atomic(path, state_text(self.read()))
+            state = self.read()
+            if path.exists() and read_file(path).tree != state.tree:
+                raise UsageError(
+                    f"{path} already holds another tree",
+                    fix="choose another name",
+                )
+            write_atomic(path, state_text(state))
         return path
 
     def _has_tree(self) -> bool:
