@@ -230,14 +230,6 @@ def test_a_writer_that_never_ends_is_named(store: TreeStore, monkeypatch: pytest
     assert len(store.load()) == 10
 
 
-def test_threads_take_turns(store: TreeStore):
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: store.apply(Add(a_card(f"MICRO_T_{n}")), author="thread"), range(40)))
-    assert len(TreeStore.open(store.folder).load()) == len(store.load()) == 50
-
-
 def test_a_forged_hash_cannot_bring_in_what_types_and_characters_forbid(store: TreeStore):
     import hashlib
 

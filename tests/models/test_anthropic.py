@@ -120,11 +120,6 @@ def test_thoughts_are_left_out_and_several_texts_are_one():
     assert answered(message(None, content=content)).text == "ab"
 
 
-def test_empty_content_is_an_empty_text():
-    reply = answered(message(None, stop="refusal"))
-    assert (reply.text, reply.finish, reply.usage.output) == ("", Finish.FILTERED, 7)
-
-
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
@@ -183,13 +178,6 @@ def test_a_prompt_that_is_too_long_fails_its_call_only(answer):
     found = answered(answer)
     assert type(found) is ModelError
     assert found.failure is Failure.PROVIDER_ERROR
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b'{"content": 4}', b'{"type": "message"}', b'{"content": [{"text": 1}]}']
-)
-def test_an_unreadable_body_is_transient(body):
-    assert isinstance(answered(Answer(body)), Transient)
 
 
 def test_a_fault_reported_inside_a_200_is_understood():

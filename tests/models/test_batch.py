@@ -13,7 +13,7 @@ import pytest
 from kace.config import Caps, Price
 from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
 from kace.models.base import Failure, ModelError, Reply, Usage
-from kace.models.batch import AnthropicJobs, OpenAIJobs, open_jobs, read_result
+from kace.models.batch import AnthropicJobs, OpenAIJobs, open_jobs
 from kace.models.scripted import open_scripted
 from tests.models.batch_desk import KINDS, Desk, asked, boxed, texts
 from tests.models.batch_server import BatchServer, Drop
@@ -300,12 +300,6 @@ def test_a_server_without_a_batch_api_is_refused(tmp_path: Path):
     assert "has no batch API" in str(replies[0]) and "leave out --batch" in str(replies[0])
 
 
-def test_damaged_results_are_nobodys():
-    for line in (b"{", b'{"custom_id": "short"}', b"[]", b"[" * 100_000):
-        assert read_result(line)[0] in ("", "short")
-    assert read_result(json.dumps({"custom_id": "f" * 64}).encode())[0] == "f" * 64
-
-
 @pytest.mark.parametrize("tag", ["**", "*", "f" * 23, "results", "x.json"])
 def test_a_folder_of_somebody_else_names_no_file_outside(desk: Desk, server: BatchServer, tmp_path: Path, tag: str):
     victims = [tmp_path / "victim.in", tmp_path / "run" / "notes.txt"]
@@ -317,25 +311,3 @@ def test_a_folder_of_somebody_else_names_no_file_outside(desk: Desk, server: Bat
     (tmp_path / "run" / "batches" / f"{tag}.json").write_text(json.dumps(state))
     assert texts(desk.ask(*MANY)) == boxed(40)
     assert [victim.read_text() for victim in victims] == ["mine"] * 2
-
-
-def test_a_state_of_somebody_else_names_no_file_but_its_own(desk: Desk, server: BatchServer, tmp_path: Path):
-    folder = tmp_path / "run" / "batches"
-    folder.mkdir(parents=True)
-    victims = [tmp_path / "run" / f"notes.{kind}" for kind in ("in", "json")]
-    for victim in victims:
-        victim.write_text("mine")
-    state = {"model": desk.make().identity, "tag": "../notes", "attempts": {}}
-    own = folder / f"{'a' * 24}.json"
-    own.write_text(json.dumps(state))
-    assert texts(desk.ask(*MANY)) == boxed(40)
-    assert [victim.read_text() for victim in victims] == ["mine"] * 2 and not own.exists()
-
-
-@pytest.mark.parametrize("name", ["{}.json"])
-def test_a_folder_in_the_place_of_a_file_is_one_line(desk: Desk, tmp_path: Path, name: str):
-    place = tmp_path / "run" / "batches" / name.format("a" * 24)
-    place.mkdir(parents=True)
-    with pytest.raises(KaceError, match=r"is a directory|no plain file"):
-        desk.ask(*MANY)
-    assert place.is_dir()

@@ -39,19 +39,6 @@ class Meter:
     async def aclose(self) -> None: ...
 
 
-def test_cached_input_is_priced_apart():
-    usage = Usage(input=1_000_000, cached=400_000, output=10_000)
-    assert Price(0.40, 1.60, 0.10).cost(usage) == pytest.approx(0.6 * 0.40 + 0.4 * 0.10 + 0.01 * 1.60)
-    assert Price(0.40, 1.60).cost(usage) == pytest.approx(0.40 + 0.016)
-
-
-def test_input_written_to_a_cache_is_priced_apart():
-    usage = Usage(input=1_000_000, cached=400_000, output=0, written=500_000)
-    assert Price(2.0, 1.0, 0.2, 2.5).cost(usage) == pytest.approx(0.1 * 2.0 + 0.4 * 0.2 + 0.5 * 2.5)
-    assert Price(2.0, 1.0, 0.2).cost(usage) == pytest.approx(0.6 * 2.0 + 0.4 * 0.2)
-    assert (usage + usage).written == 1_000_000
-
-
 def test_an_epoch_of_the_papers_teacher_costs_what_the_paper_says():
     epoch = Usage(input=1_300_000, cached=1_000_000, output=320_000, written=100_000)
     assert Price(input=3.00, output=15.00, cached=0.30, written=3.75).cost(epoch) == pytest.approx(6.08, abs=0.005)

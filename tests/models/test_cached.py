@@ -85,14 +85,6 @@ def test_whatever_differs_is_another_call(tmp_path: Path, other: Request):
     assert inner.calls == 2
 
 
-def test_another_model_is_another_call(tmp_path: Path):
-    store = CallStore(tmp_path)
-    one, two = Scripted(random_words, name="one"), Scripted(random_words, name="two")
-    ask(Cached(one, store), request())
-    ask(Cached(two, store), request())
-    assert two.calls == 1
-
-
 def test_two_processes_share_a_folder_without_a_lock(tmp_path: Path):
     left, right = (
         Cached(Scripted(random_words), CallStore(tmp_path)),
@@ -103,20 +95,6 @@ def test_two_processes_share_a_folder_without_a_lock(tmp_path: Path):
     left.store.close()
     right.store.close()
     assert len(CallStore(tmp_path)) == 20
-
-
-def test_a_failed_call_is_tried_again_next_time(tmp_path: Path):
-    class Flaky(Scripted):
-        async def complete(self, request: Request) -> Reply:
-            self.calls += 1
-            if self.calls == 1:
-                raise ModelError(Failure.PROVIDER_ERROR, "502")
-            return await super().complete(request)
-
-    model = Cached(Flaky(dice(6)), CallStore(tmp_path))
-    with pytest.raises(ModelError):
-        ask(model, request())
-    assert ask(model, request())[0].text
 
 
 def damage_tail(data: bytes) -> bytes:
@@ -182,18 +160,6 @@ def test_no_prompt_is_kept_in_a_run_without_texts(tmp_path: Path):
     store.prompts = False
     ask(Cached(Scripted(random_words), store), request())
     assert [(record.prompt, record.messages) for record in store.records()] == [("", ())]
-
-
-def test_what_was_written_to_a_cache_survives_the_disk(tmp_path: Path):
-    class Writing(Scripted):
-        async def complete(self, request: Request) -> Reply:
-            return Reply("4", Finish.STOP, Usage(9, 2, 3, written=5), 0.5)
-
-    first = Cached(Writing(dice(6)), CallStore(tmp_path))
-    ask(first, request())
-    first.store.close()
-    (after,) = ask(Cached(Scripted(dice(6)), CallStore(tmp_path)), request())
-    assert after.usage == Usage(9, 2, 3, written=5)
 
 
 def test_a_recorded_run_replays_and_refuses_what_it_never_saw(tmp_path: Path):

@@ -132,11 +132,6 @@ def test_a_key_that_may_not_use_the_model_is_still_refused():
         ask(server, SURE)
 
 
-def test_requests_without_have_the_keys_they_always_had():
-    assert PLAIN.digest("x") == "249c80e0be6351bbd26128bf29b64769803c4ef0c05266def8429049cbec7003"
-    assert SURE.digest("x") != PLAIN.digest("x")
-
-
 def test_a_kept_call_keeps_its_confidence_and_stands_for_no_call_that_asked_for_less_or_more(tmp_path: Path):
     model = Scripted(steady)
     model.confidence = lambda request: SOME

@@ -99,16 +99,6 @@ def test_a_waiting_model_returns_once_the_reply_no_longer_changes(tmp_path: Path
     assert caplog.text.count("waiting for the reply") == 1
 
 
-def test_waiting_can_be_cancelled_and_leaves_the_request(tmp_path: Path):
-    async def work() -> None:
-        async with asyncio.timeout(0.1):
-            await Exchange(tmp_path, poll=0.01).complete(REQUEST)
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(work())
-    assert paths(tmp_path)[0].exists()
-
-
 def test_a_request_is_written_once(tmp_path: Path):
     asked, _ = paths(tmp_path)
     for _ in range(2):
@@ -143,12 +133,6 @@ def test_what_cannot_be_a_reply_is_refused_by_name(tmp_path: Path):
     answer.mkdir()
     with pytest.raises(DataError, match=r"reply\.md: no plain file"):
         ask(tmp_path, wait=False)
-
-
-def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(KaceError, match="cannot write"):
-        ask(tmp_path / "file" / "in", wait=False)
 
 
 def test_a_reply_that_was_read_is_kept_like_any_call_whatever_folder_it_came_from(tmp_path: Path):

@@ -209,29 +209,6 @@ def test_a_limit_by_the_minute_stops_nothing_however_many_calls_it_refuses():
     assert sum(at % 60 >= 2 for at in server.calls) > 500
 
 
-@pytest.mark.parametrize("burst", [5, 60])
-def test_a_limit_of_20_calls_a_second_is_used_well(burst, monkeypatch):
-    class TokenBucket(Server):
-        tokens = burst
-        filled = 0.0
-        admitted = 0
-
-        async def complete(self, request):
-            self.tokens = min(burst, self.tokens + (now() - self.filled) * 20)
-            self.filled = now()
-            if self.tokens < 1 - 1e-9:
-                await asyncio.sleep(0.01)
-                raise REFUSAL
-            self.tokens -= 1
-            self.admitted += 1
-            return await super().complete(request)
-
-    monkeypatch.setattr("kace.models.limits.random.random", random.Random(7).random)
-    server = TokenBucket(REPLY, seconds=1.0)
-    run(drive(Limited(server), workers=200, seconds=60.0))
-    assert server.admitted >= 0.2 * 20 * 60  # a burst of five is refilled once per pause
-
-
 def test_so_many_calls_are_under_way_and_no_more():
     server = Server(RateLimited("429"), REPLY, seconds=1.0)
     run(drive(Limited(server, 7), workers=50, seconds=20.0))

@@ -30,10 +30,8 @@ from kace.models.base import (
     chat,
 )
 from kace.models.local import (
-    MAX_THREADS,
     LocalModel,
     _turn_of,
-    default_threads,
     find_weights,
     open_local,
     pull,
@@ -125,20 +123,6 @@ def test_more_attempts_than_slots_are_all_answered(cache: Path):
 
 
 @model_test
-def test_attempts_in_different_slots_are_decoded_side_by_side(cache: Path):
-    async def work(model: LocalModel) -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(model.complete(endless("Please.", index))) for index in range(2)]
-            async with asyncio.timeout(30):
-                while sum(bool(slot["is_processing"]) for slot in await slots(model)) < 2:
-                    await asyncio.sleep(0.02)
-            for task in tasks:
-                task.cancel()
-
-    using(cache, work)
-
-
-@model_test
 def test_a_second_attempt_reuses_the_prefix_it_shares_with_the_first(cache: Path):
     async def work(model: LocalModel) -> None:
         first = await model.complete(ask("What is the square of 7? Think of algebra.", 0))
@@ -178,16 +162,6 @@ def test_a_reply_held_to_choices_is_always_one_of_them(cache: Path):
         replies = [task.result() for task in tasks]
         assert {reply.text for reply in replies} <= set(ODD)
         assert all(reply.finish is Finish.STOP for reply in replies)
-
-    using(cache, work)
-
-
-@model_test
-def test_every_odd_choice_can_be_written(cache: Path):
-    async def work(model: LocalModel) -> None:
-        for choice in ODD:
-            reply = await model.complete(replace(ask("Say hello.", temperature=0, max_tokens=64), choices=(choice,)))
-            assert (reply.text, reply.finish) == (choice, Finish.STOP)
 
     using(cache, work)
 
@@ -349,10 +323,6 @@ def test_without_the_engine_the_error_says_what_to_install(tmp_path: Path, monke
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'kace\[local\]'"):
         LocalModel(tmp_path / "x.gguf", name="local/x", sha256="0" * 64)
-
-
-def test_threads_leave_room_on_any_machine():
-    assert 1 <= default_threads() <= MAX_THREADS
 
 
 def attempt_at(problem: str, index: int, *messages: str) -> Request:

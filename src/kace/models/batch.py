@@ -153,10 +153,9 @@ class Batched(Wrapper):
         await super().aclose()
 
     async def _wait_for(self, key: str, request: Request) -> Reply:
+        # Perhaps from an earlier process's batch, since this call was looked up.
         kept = self._calls.get(key)
-        if (
-            kept
-        ):  # from an earlier process's batch, since this call was looked up
+        if kept:
             return replace(kept, cached=False)
         if self._broken:
             raise self._broken
@@ -423,13 +422,11 @@ class Jobs(ABC):
     PATH: ClassVar[str]  # where jobs are created, listed and looked up
     NEXT: ClassVar[str]  # the parameter of the next page of the list
     FRAME: ClassVar[tuple[bytes, bytes, bytes]]  # around and between requests
+    ENTRY: ClassVar[Mapping[str, str]] = {}  # what each request of a job has
+    BODY: ClassVar[str]  # the name of its body there
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
-
-    @abstractmethod
-    def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a request as a job holds it, without its key."""
 
     @abstractmethod
     async def submit(self, requests: bytes, tag: str) -> str:
@@ -448,57 +445,50 @@ class Jobs(ABC):
 
     def encode(self, key: str, request: Request) -> bytes:
         """Return a request as a line of a job."""
-        body = self.remote.build_body(request, self.remote.left_out)
-        entry = {"custom_id": key, **self._entry(body)}
+        body = self.remote.build_body(request)
+        entry = {"custom_id": key, **self.ENTRY, self.BODY: body}
         return json.dumps(entry, separators=(",", ":")).encode()
 
     async def status(self, job: str) -> JobStatus:
         """Return the status of a job."""
         path = f"{self.PATH}/{quote(job, safe='')}"
-        try:
-            status = await self._call(self._read_status, "GET", path)
-        except Absent:
-            raise KaceError(
-                f"{self.remote.url} has no batch '{one_line(job, 80)}' under this key",
-                fix=f"set {self.remote.KEY} to the key that submitted it",
-            ) from None
+        status = await self._call(self._read_status, "GET", path)
         if status.answered:
             self.remote.answered = True
         return status
 
     async def find_newest(self) -> str:
         """Return the newest job of the account."""
-        async for job in self._list():
-            return _read_id(job)
+        async for job, _ in self._list():
+            return job
         return ""
 
     async def find(self, batch: RequestBatch) -> list[str]:
         """Return the jobs that may be the one of a batch, oldest first."""
         found: list[str] = []
-        async for job in self._list():
-            if _read_id(job) == batch.since:
+        async for job, fields in self._list():
+            if job == batch.since:
                 break
-            if self._may_be(job, batch):
-                found.insert(0, _read_id(job))
+            if self._may_be(fields, batch):
+                found.insert(0, job)
         return found
 
-    async def _list(self) -> AsyncIterator[Any]:
-        """Yield the jobs of the account, newest first."""
+    async def _list(self) -> AsyncIterator[tuple[str, Any]]:
+        """Yield the jobs of the account with their ids, newest first."""
 
-        def read(page: Any) -> tuple[list[Any], str, bool]:
-            jobs = list(page["data"])
-            last = _read_id(jobs[-1]) if jobs else ""
-            return jobs, last, bool(page.get("has_more"))
+        def read(page: Any) -> tuple[dict[str, Any], bool]:
+            jobs = {_read_id(job): job for job in page["data"]}
+            return jobs, bool(page.get("has_more"))
 
-        query = f"limit={PAGE}"
+        path = f"{self.PATH}?limit={PAGE}"
+        after = ""
         for _ in range(PAGES):
-            path = f"{self.PATH}?{query}"
-            jobs, last, more = await self._call(read, "GET", path)
-            for job in jobs:
-                yield job
+            jobs, more = await self._call(read, "GET", path + after)
+            for job, fields in jobs.items():
+                yield job, fields
+                after = f"&{self.NEXT}={quote(job, safe='')}"
             if not more:
                 break
-            query = f"limit={PAGE}&{self.NEXT}={quote(last, safe='')}"
 
     async def results(
         self, status: JobStatus
@@ -546,7 +536,7 @@ class Jobs(ABC):
         error = self.remote.error_of(report)
         name = report.unsupported(self.remote.OPTIONAL, frozenset())
         if name:
-            self.remote.left_out |= {name}
+            self.remote.leave_out(name)
         if name or isinstance(error, RateLimited | Transient):
             return Unfinished(error.message)
         if isinstance(error, ModelError):
@@ -575,8 +565,10 @@ class Jobs(ABC):
         async with self.remote.client.open(method, path, *sent) as response:
             if response.status == 404:
                 raise Absent(
-                    f"{self.remote.url} has no batch API",
-                    fix="leave out --batch",
+                    f"{self.remote.url} has no batch API, or no such batch under this "
+                    "key",
+                    fix=f"leave out --batch, or set {self.remote.KEY} to the key that "
+                    "submitted it",
                 )
             if response.status >= 300:
                 start = await response.content.read(10_000)
@@ -612,10 +604,11 @@ class OpenAIJobs(Jobs):
     PATH = "/batches"
     NEXT = "after"
     FRAME = (b"", b"\n", b"\n")
-    ENDPOINT = "/v1/chat/completions"
-
-    def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:
-        return {"method": "POST", "url": self.ENDPOINT, "body": body}
+    ENTRY: ClassVar[Mapping[str, str]] = {
+        "method": "POST",
+        "url": "/v1/chat/completions",
+    }
+    BODY = "body"
 
     async def submit(self, requests: bytes, tag: str) -> str:
         """Upload the requests, and create a job of them that carries the tag."""
@@ -626,7 +619,7 @@ class OpenAIJobs(Jobs):
         uploaded = await self._call(_read_id, "POST", "/files", form)
         job = {
             "input_file_id": uploaded,
-            "endpoint": self.ENDPOINT,
+            "endpoint": self.ENTRY["url"],
             "completion_window": "24h",
             "metadata": {"kace": tag},
         }
@@ -674,6 +667,7 @@ class AnthropicJobs(Jobs):
     PATH = "/v1/messages/batches"
     NEXT = "after_id"
     FRAME = (b'{"requests":[\n', b",\n", b"\n]}\n")
+    BODY = "params"
     # The status of Anthropic's kinds of error, which a result does not have.
     STATUS: ClassVar[Mapping[str, int]] = {
         "invalid_request_error": 400,
@@ -683,9 +677,6 @@ class AnthropicJobs(Jobs):
         "not_found_error": 404,
         "request_too_large": 413,
     }
-
-    def _entry(self, body: Mapping[str, object]) -> Mapping[str, object]:
-        return {"params": body}
 
     async def submit(self, requests: bytes, tag: str) -> str:
         """Send all requests as one list."""

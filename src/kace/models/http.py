@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -121,7 +120,7 @@ class HttpClient:
         self._proxy = None if socket else find_proxy(url)
         # No compression: what unpacks to gigabytes need not be guarded against.
         self._headers = {
-            "user-agent": f"kace/{version('kace')}",
+            "user-agent": "kace",
             "accept-encoding": "identity",
             **headers,
         }
@@ -156,14 +155,12 @@ class HttpClient:
         """Send a request and yield the response with its body unread."""
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
         fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
-        if fresh or self._socket:
-            fresh = True
+        loop = asyncio.get_running_loop()
+        session = None if fresh else self._sessions.get(loop)
+        if session is None:
             session = self._open_session()
-        elif session is None:
-            session = self._open_session()
+        if not fresh:
             self._sessions[loop] = session
         try:
             async with session.request(
@@ -201,7 +198,9 @@ class HttpClient:
     def _open_session(self) -> aiohttp.ClientSession:
         connector: aiohttp.BaseConnector
         if self._socket:
-            connector = aiohttp.UnixConnector(self._socket)
+            connector = aiohttp.UnixConnector(
+                self._socket, limit=0, force_close=True
+            )
         else:
             connector = aiohttp.TCPConnector(
                 limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
@@ -391,9 +390,7 @@ class Remote(ABC):
         return self.client.reached
 
     @abstractmethod
-    def build_body(
-        self, request: Request, left_out: frozenset[str]
-    ) -> dict[str, object]:
+    def build_body(self, request: Request) -> dict[str, object]:
         """Return the body of a request, without the parameters in `left_out`."""
 
     @abstractmethod
@@ -442,20 +439,12 @@ class Remote(ABC):
 
     async def _send(self, request: Request) -> bytes:
         """Send a request, again without each optional parameter the server rejects."""
-        left_out = self.left_out
         while True:
-            body = self.build_body(request, left_out)
-            response = await self.client.post(self.PATH, body)
+            left_out = self.left_out
+            response = await self.client.post(
+                self.PATH, self.build_body(request)
+            )
             if 200 <= response.status < 300:
-                if left_out - self.left_out:
-                    names = "', '".join(sorted(left_out))
-                    log.warning(
-                        "%s does not support '%s' for %s: left out from now on",
-                        self.url,
-                        names,
-                        self._model,
-                    )
-                    self.left_out |= left_out
                 return response.body
             report = ErrorReport(response)
             fault = self.error_of(report)
@@ -464,8 +453,15 @@ class Remote(ABC):
             parameter = report.unsupported(self.OPTIONAL, left_out)
             if parameter is None:
                 raise fault
-            left_out |= {parameter}
+            self.leave_out(parameter)
             await sent_again(fault)
+
+    def leave_out(self, parameter: str) -> None:
+        """Send no request with an optional parameter from now on."""
+        if parameter not in self.left_out:
+            self.left_out |= {parameter}
+            what = "%s does not support '%s' for %s: left out from now on"
+            log.warning(what, self.url, parameter, self._model)
 
     def error_of(self, report: ErrorReport) -> ModelError | KaceError:
         """Return what an error response means."""
@@ -539,24 +535,22 @@ class OpenAIModel(Remote):
     # The first has a newer name. The last two are left out together.
     OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
 
-    def build_body(
-        self, request: Request, left_out: frozenset[str]
-    ) -> dict[str, object]:
+    def build_body(self, request: Request) -> dict[str, object]:
         """Return the body of a chat completion."""
         sampling = request.sampling
         limit = "max_tokens"
-        if limit in left_out:
+        if limit in self.left_out:
             limit = "max_completion_tokens"
         body = {
             "model": self._model,
             "messages": as_turns(request),
             limit: sampling.max_tokens,
         }
-        if "seed" not in left_out:
+        if "seed" not in self.left_out:
             body["seed"] = sampling.seed
-        if "temperature" not in left_out:
+        if "temperature" not in self.left_out:
             body["temperature"] = sampling.temperature
-        if request.logprobs and left_out.isdisjoint(LOGPROBS):
+        if request.logprobs and self.left_out.isdisjoint(LOGPROBS):
             body |= LOGPROBS
         return body
 
@@ -604,9 +598,7 @@ class AnthropicModel(Remote):
     URL_HINT = "which ends before /v1"
     OPTIONAL = ("temperature",)
 
-    def build_body(
-        self, request: Request, left_out: frozenset[str]
-    ) -> dict[str, object]:
+    def build_body(self, request: Request) -> dict[str, object]:
         """Return the body of a message request."""
         system: list[dict[str, object]] = []
         turns = []
@@ -626,7 +618,7 @@ class AnthropicModel(Remote):
         if system:  # the provider caches the prompt up to this mark
             system[-1]["cache_control"] = {"type": "ephemeral"}
             body["system"] = system
-        if "temperature" not in left_out:
+        if "temperature" not in self.left_out:
             body["temperature"] = min(
                 request.sampling.temperature, MAX_TEMPERATURE
             )
@@ -705,14 +697,7 @@ class Servers:
         left = self._remotes.copy()
         fault: ModelError | KaceError | None = None
         while left:
-            now = time.monotonic()
-            remote = min(
-                left,
-                key=lambda each: (
-                    max(now, self._rest_until[each]),
-                    self._under_way[each],
-                ),
-            )
+            remote = min(left, key=self._rank)
             left.remove(remote)
             if fault:
                 await sent_again(fault)
@@ -720,7 +705,17 @@ class Servers:
             try:
                 return await remote.complete(request)
             except (ModelError, KaceError) as error:
-                if self._note_failure(remote, error):
+                taken = remote.reached
+                if isinstance(error, ModelError):
+                    taken = error.billed
+                    if error.failure is Failure.REFUSED:
+                        raise
+                now = time.monotonic()
+                if now >= self._rest_until[remote]:
+                    what = "%s failed and rests: %s"
+                    log.warning(what, remote.url, error.message)
+                self._rest_until[remote] = now + REST_SECONDS
+                if taken:
                     raise
                 # A `ModelError` may pass, a `KaceError` would end the run.
                 if not isinstance(fault, ModelError):
@@ -730,22 +725,11 @@ class Servers:
         assert fault is not None
         raise fault
 
+    def _rank(self, remote: Endpoint) -> tuple[float, int]:
+        rest = max(0.0, self._rest_until[remote] - time.monotonic())
+        return rest, self._under_way[remote]
+
     async def aclose(self) -> None:
         """Close the connections to every server."""
         for remote in self._remotes:
             await remote.aclose()
-
-    def _note_failure(
-        self, remote: Endpoint, error: ModelError | KaceError
-    ) -> bool:
-        """Let the server rest; return whether it may have taken the request."""
-        taken = remote.reached
-        if isinstance(error, ModelError):
-            taken = error.billed
-            if error.failure is Failure.REFUSED:
-                return taken
-        now = time.monotonic()
-        if now >= self._rest_until[remote]:
-            log.warning("%s failed and rests: %s", remote.url, error.message)
-        self._rest_until[remote] = now + REST_SECONDS
-        return taken
