@@ -9,16 +9,17 @@ from dataclasses import replace
 import pytest
 
 from kace.cards.tree import Domain
+from kace.config import RetrievalConfig
 from kace.errors import KaceError
 from kace.ladder.prompt import BARRED, Context, neutral, shortened
 from kace.ladder.retrieve import (
     MAX_ATTEMPT_CHARS,
     MAX_PROBLEM_CHARS,
     MAX_SIGNAL_CHARS,
-    Classifier,
     choices_of,
     classifier_prompt,
     read_domains,
+    registry_router,
     route_by_words,
 )
 from kace.models.base import AttemptKey, Failure, ModelError, Request, Role, Sampling, Usage, chat
@@ -34,6 +35,7 @@ REGISTRY = (
     Domain(name="geometry", description="shapes", share=0.3),
 )
 PROBLEM = Problem("What is 2+2?")
+BY_MODEL = RetrievalConfig(router="model")
 
 
 class Recorded(Scripted):
@@ -53,7 +55,7 @@ class Recorded(Scripted):
 
 
 def placed(model: Scripted, attempts: Sequence[str] = (), registry: Sequence[Domain] = REGISTRY) -> Context:
-    return asyncio.run(Classifier(registry, model, 7)(PROBLEM, attempts))
+    return asyncio.run(registry_router(BY_MODEL, registry, model, 7)(PROBLEM, attempts))
 
 
 # Reading a reply

@@ -22,7 +22,7 @@ from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.errors import DataError, one_line
 from kace.ladder.prompt import NOTHING, Context, fenced, shortened, template
 from kace.ladder.relevance import Relevance
-from kace.ladder.retrieve import BlockSelector, Budget, rank
+from kace.ladder.retrieve import Budget, Retriever, rank
 from kace.ladder.tiers import TierName
 from kace.models.base import (
     AskResult,
@@ -198,7 +198,7 @@ class Placebo:
     cards as the method would show, so that the two arms differ in the domain's own knowledge alone.
     """
 
-    blocks: BlockSelector
+    blocks: Retriever
 
     async def select(
         self,
@@ -256,7 +256,7 @@ class FamilyCards:
     """The ceiling: shows the tier's cards that came from training problems of the problem's family."""
 
     cards: Mapping[str, set[str]]  # card ids by family
-    blocks: BlockSelector
+    blocks: Retriever
 
     async def select(
         self,

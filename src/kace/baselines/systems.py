@@ -290,7 +290,7 @@ def _open_selector(
     if not spec.selector:
         return None
     if spec.selector == "placebo":
-        return Placebo(retriever.blocks)
+        return Placebo(retriever)
     if spec.selector == "family":
         found = cards_by_family(tree, train)
         if not found:
@@ -298,7 +298,7 @@ def _open_selector(
                 f"{inputs.artefact}: no card of the tree came from a problem in it that has a family",
                 fix="name the file that the tree was learned from, with the field 'family'",
             )
-        return FamilyCards(found, retriever.blocks)
+        return FamilyCards(found, retriever)
     k = DEFAULT_K if spec.reads_tree else FEWSHOT_K
     model = None
     if spec.selector in ("llm", "llm_of_nearest"):

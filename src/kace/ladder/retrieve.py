@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, starmap, zip_longest
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -85,8 +85,7 @@ class Retriever:
         self.relevance = Relevance(tree, config)
         self.budget = Budget(config, model)
         self.router = router or self._open_router(model, seed)
-        self.blocks = BlockSelector(tree, self.relevance, self.budget)
-        self.selector: Selector = self.blocks
+        self.selector: Selector = self
         self._routed: dict[str, Context] = {}
 
     async def retrieve(
@@ -105,6 +104,26 @@ class Retriever:
         found = found.beside(problem.text)
         size = await self.budget.size(found.cards)
         return replace(found, tokens=size.tokens, estimated=size.estimated)
+
+    async def select(
+        self,
+        problem: Problem,
+        tier: TierName,
+        routed: Context,
+        earlier: Sequence[Context],
+    ) -> Context:
+        """Return the relevant cards of the block of the tier and domains, as many as fit."""
+        block, wanted = self.wanted(problem, tier, routed.domains)
+        cards = await self.budget.fit(problem.text, wanted)
+        return replace(routed, cards=cards, eligible=len(block))
+
+    def wanted(
+        self, problem: Problem, tier: TierName, domains: Sequence[str]
+    ) -> tuple[Sequence[Card], Sequence[Card]]:
+        """Return the block, and its relevant cards before the token budget."""
+        block = self.tree.project(tier, domains)
+        relevant = self.relevance.relevant(problem.text, block)
+        return block, self.budget.best(problem.text, relevant)
 
     def routed_by(
         self,
@@ -191,19 +210,6 @@ def fixed_router(rule: Callable[[Problem], tuple[str, ...]]) -> Router:
     return route
 
 
-def registry_router(
-    config: RetrievalConfig,
-    domains: Sequence[Domain],
-    model: ChatModel,
-    seed: int,
-    subject: Subject = MATHEMATICS,
-) -> Router:
-    """Return the configured router over a registry alone; words replace cards."""
-    if config.router == "model":
-        return Classifier(domains, model, seed, config.prompts, subject)
-    return fixed_router(lambda problem: route_by_words(problem, domains))
-
-
 def route_by_words(
     problem: Problem, domains: Sequence[Domain]
 ) -> tuple[str, ...]:
@@ -237,45 +243,41 @@ MAX_SIGNAL_CHARS = 120
 _OBJECT = re.compile(r"\{[^{}]*\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Classifier:
-    """Routes with a model call. After an unusable reply, calls once more with the reason."""
+def registry_router(
+    config: RetrievalConfig,
+    domains: Sequence[Domain],
+    model: ChatModel,
+    seed: int,
+    subject: Subject = MATHEMATICS,
+) -> Router:
+    """Return the configured router over a registry alone; words replace cards.
 
-    domains: Sequence[Domain]
-    model: ChatModel
-    seed: int
-    prompts: Prompts = "default"
-    subject: Subject = MATHEMATICS
+    After an unusable reply, the classifier calls once more with the reason. A call that fails names no domain.
+    """
+    registry = sorted(domains, key=lambda domain: domain.name)
+    names = tuple(domain.name for domain in registry)
+    if config.router != "model" or len(names) < 2:
+        return fixed_router(lambda problem: route_by_words(problem, registry))
 
-    async def __call__(
-        self,
-        problem: Problem,
-        seen: Sequence[str] = (),
-    ) -> Context:
-        """Return the problem's domains; with attempts in view after a tier failed. None if the call fails."""
-        registry = sorted(self.domains, key=lambda domain: domain.name)
-        names = tuple(domain.name for domain in registry)
-        if len(names) < 2:
-            return Context(domains=names)
-        messages = classifier_prompt(
-            problem.text, registry, seen, self.prompts, self.subject
-        )
+    async def classify(problem: Problem, seen: Sequence[str] = ()) -> Context:
+        text = problem.text
         question = Question(
-            messages=messages,
+            messages=classifier_prompt(
+                text, registry, seen, config.prompts, subject
+            ),
             problem=problem.id,
-            seed=self.seed,
+            seed=seed,
             tier=REFINED if seen else FIRST,
             read=lambda reply: read_domains(reply, names) or None,
             retry=template("classify_retry"),
             choices=choices_of(names),
         )
-        found = await ask(self.model, question)
-        domains = found.value or ()
+        found = await ask(model, question)
         return Context(
-            domains=domains,
-            calls=found.calls,
-            usage=found.usage,
+            domains=found.value or (), calls=found.calls, usage=found.usage
         )
+
+    return classify
 
 
 def classifier_prompt(
@@ -347,38 +349,6 @@ def _read_object(text: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 # Selecting cards
-
-
-@dataclass(frozen=True, slots=True)
-class BlockSelector:
-    """Selects as the method does: the block of the tier and domains, its relevant cards, ranked and cut."""
-
-    tree: EpistemicTree
-    relevance: Relevance
-    budget: Budget
-
-    async def select(
-        self,
-        problem: Problem,
-        tier: TierName,
-        routed: Context,
-        earlier: Sequence[Context],
-    ) -> Context:
-        """Return the relevant cards of the block, as many as fit."""
-        block, wanted = self.wanted(problem, tier, routed.domains)
-        cards = await self.budget.fit(problem.text, wanted)
-        return replace(routed, cards=cards, eligible=len(block))
-
-    def wanted(
-        self,
-        problem: Problem,
-        tier: TierName,
-        domains: tuple[str, ...],
-    ) -> tuple[Sequence[Card], Sequence[Card]]:
-        """Return the block, and its relevant cards before the token budget."""
-        block = self.tree.project(tier, domains)
-        relevant = self.relevance.relevant(problem.text, block)
-        return block, self.budget.best(problem.text, relevant)
 
 
 CHARS_PER_TOKEN = 4

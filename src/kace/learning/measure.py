@@ -23,7 +23,6 @@ from kace.cards.card import (
     Card,
     CardLift,
     LiftMark,
-    Provenance,
     Status,
     plain_points,
 )
@@ -549,9 +548,8 @@ def credit(
             known["promotion_status"] = status_of(lift, settings)
             known["validated_lift"] = lift_text(lift, epoch, settings)
             score = lift.effect
-        provenance = Provenance.model_validate(known)
-        update = {"provenance": provenance, "helpfulness_score": score}
-        changes.append(Edit(card.model_copy(update=update)))
+        after = card.revised(provenance=known, helpfulness_score=score)
+        changes.append(Edit(after))
     return tuple(changes)
 
 
