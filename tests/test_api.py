@@ -87,11 +87,6 @@ def test_rows_are_flat_and_have_the_problems_text(tmp_path: Path):
     assert sum(1 for each in run.solutions() if each.working) == len(run) == 6
 
 
-def test_a_run_that_keeps_no_texts_has_rows_all_the_same(tmp_path: Path):
-    kace.solve_many(FEW, DICE, out=tmp_path / "run", problem_texts=False)
-    assert [row["text"] for row in kace.load_run(tmp_path / "run").rows()] == [None] * 6
-
-
 def test_an_evaluation_is_a_run_that_can_be_compared(tmp_path: Path):
     alone = kace.evaluate("tiered", FEW, DICE, seeds=2, out=tmp_path / "alone")
     once = in_a_notebook(lambda: kace.evaluate("single", FEW, DICE, seeds=2, out=tmp_path / "once"))

@@ -156,18 +156,6 @@ def test_bad_input_is_one_clear_line_and_leaves_no_run(
     assert not (tmp_path / "run").exists()
 
 
-def test_compare_and_report_read_what_eval_wrote(kace: Kace, tmp_path: Path):
-    for system in ("single", "tiered"):
-        arguments = ("--data", "p.jsonl", *DICE, "--seeds", "2", "--out", f"runs/{system}")
-        assert kace("eval", "--system", system, *arguments).returncode == 0
-    compared = kace("report", "runs/single", "runs/tiered")
-    assert compared.returncode == 0, compared.stderr
-    assert any(word in compared.stdout for word in ("are identical", "indistinguishable", "better"))
-    reported = kace("report", "runs/single", "runs/tiered", "--out", "page")
-    assert reported.returncode == 0, reported.stderr
-    assert list((tmp_path / "page").glob("*.html"))
-
-
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
 def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: Kace, tmp_path: Path):
     arguments = ("reproduce", "olymmath", *DICE, "--set", f"data_dir={SHARED}", "--limit", "2", "--seeds", "1")

@@ -108,8 +108,3 @@ def test_the_tree_that_ships_is_viewed_by_its_name_and_nothing_is_written_beside
     assert NAME_OF_SHIPPED in "".join(path.read_text() for path in (tmp_path / "pages").rglob("*.html"))
     assert sorted(tree_path("starter").parent.iterdir()) == before
     assert load_config({"tree": "starter"}).tree == tree_path("starter"), "in Python and in files, too"
-
-
-def test_a_folder_of_ones_own_called_starter_comes_first(kace, tmp_path: Path):
-    assert kace("tree", "init", "starter").returncode == 0
-    assert json.loads(kace("tree", "show", "starter", "--json").stdout)["cards"] == 0

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from kace.cli.demo import RECORDED, WITH, WITHOUT
-from kace.config import user_cache
-from kace.errors import KaceError
-from kace.models.local import CATALOG, pull
+from kace.models.local import CATALOG
 from tests.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -77,19 +75,3 @@ def test_the_tutorial_shows_two_problems_that_the_card_repairs_and_one_that_it_d
     first, second, third = (printed for command, printed in steps("quickstart.md") if "tree try" in command)
     assert all("  with 1 card " in each and " right " in each for each in (first, second))
     assert "no card fits" in third
-
-
-@pytest.mark.model
-@pytest.mark.slow
-def test_a_newcomer_gets_from_a_problem_to_a_card_and_a_comparison(tmp_path: Path):
-    try:
-        pull(CATALOG[0], cache=user_cache({}) / "models", hub="https://huggingface.co")
-    except KaceError as error:
-        pytest.skip(f"THE QUICKSTART IS NOT TRIED: {error}")
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "models").symlink_to(user_cache({}) / "models")
-    for command, _ in steps("quickstart.md"):
-        done = typed(command, tmp_path)
-        assert done.returncode == 0, (command, done.stderr)
-        if command.startswith("kace report"):
-            assert re.search(r"^tiered +8 .*\nkace +8 ", done.stdout, re.MULTILINE)

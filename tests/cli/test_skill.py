@@ -68,47 +68,6 @@ def training() -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def taught(request: str) -> str:
-    """A teacher's reply in the form that the request asks for: domains, and of cards none."""
-    if "## This request: domains" not in request:
-        return "no card\n"
-    problems = re.findall(r"## Problem (\d+)\n<problem>\n(.*?)\n</problem>", request)
-    blocks = []
-    for name, text in KINDS.items():
-        start = text.partition("{")[0]
-        numbers = ", ".join(number for number, problem in problems if problem.startswith(start))
-        signals = "\n".join(text.format(n, n + 60) for n in range(20, 26))
-        about = f"{name}: {text.format('a', 'b')}"
-        blocks.append(
-            f"<domain>\nname: {name}\ndescription: {about}\nproblems: {numbers}\nsignals:\n{signals}\n</domain>"
-        )
-    return "\n".join(blocks)
-
-
-def test_an_agent_that_follows_its_steps_teaches_to_the_end(tmp_path: Path):
-    (tmp_path / "problems.jsonl").write_text(blocks("json")[0])
-    (tmp_path / "train.jsonl").write_text(training())
-    *_, learn, report = (
-        line for block in blocks("bash") for line in block.splitlines() if line.startswith("kace learn")
-    )
-    letters, asked = tmp_path / "letters", []
-    for _ in range(9):
-        done = run_kace(tmp_path, *shlex.split(learn)[1:], KACE_MODEL="scripted/dice")
-        assert done.returncode == 0, done.stderr
-        replies = {
-            path: path.with_name(path.name.replace(".request.", ".reply.")) for path in letters.glob("*.request.md")
-        }
-        waiting = {request: reply for request, reply in replies.items() if not reply.exists()}
-        if not waiting:
-            break
-        for request, reply in waiting.items():
-            asked.append(request.name)
-            reply.write_text(taught(request.read_text()))
-    told = run_kace(tmp_path, *shlex.split(report)[1:])
-    assert "Not finished" not in told.stdout + told.stderr
-    assert "wrote no card" in told.stdout and len(asked) > 2 and not waiting, asked
-
-
 def test_its_commands_run_in_their_order_and_leave_what_it_says(tmp_path: Path):
     (problems,), (card,) = blocks("json"), blocks("markdown")
     (tmp_path / "problems.jsonl").write_text(problems)

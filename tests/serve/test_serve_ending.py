@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
@@ -102,30 +101,6 @@ def test_a_client_that_leaves_ends_its_calls_and_nobody_elses(stream: bool):
             assert b"boxed{42}" in heard(staying)
         assert model.calls == 4, "no tier was begun for nobody"
         assert until(lambda: server.tasks() == idle)
-
-
-def test_leaving_between_two_tiers_begins_no_other():
-    model = Watched(dice(10**9), latency=0.2)
-    with Running(model) as server:
-        idle = server.tasks()
-        with knock(server, stream=True) as connection:
-            said = b""
-            while b"ES attempt 2" not in said:
-                said += connection.recv(65536)
-        assert until(lambda: server.tasks() == idle)
-        assert model.under_way == 0
-        made = model.calls
-        assert not until(lambda: model.calls > made, seconds=0.6)
-    assert made <= 5
-
-
-def test_a_client_of_the_library_that_times_out_ends_its_calls():
-    model = Watched(latency=30.0)
-    with Running(model) as server:
-        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0, timeout=0.3) as client:
-            with pytest.raises(openai.APITimeoutError):
-                client.chat.completions.create(model="kace", messages=[{"role": "user", "content": "?"}])
-        assert until(lambda: model.cancelled == 2)
 
 
 def test_a_server_that_stops_lets_requests_finish():

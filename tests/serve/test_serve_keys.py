@@ -66,11 +66,6 @@ def test_a_wrong_key_is_a_401_in_the_shape_clients_know(locked: Running, given: 
     assert given not in str(raised.value.body)
 
 
-def test_the_right_key_opens(locked: Running):
-    with OpenAI(base_url=locked.base_url, api_key=KEY) as client:
-        assert client.chat.completions.create(model="kace", messages=PROBLEM).choices
-
-
 def test_health_needs_no_key_and_the_rest_does(locked: Running):
     with urllib.request.urlopen(f"{locked.url}/healthz") as response:
         assert response.read() == b'{"status": "ok"}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import urllib.error
 import urllib.request
@@ -10,12 +9,9 @@ from collections.abc import Iterator
 
 import openai
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import OpenAI
 
-from kace.cards.tree import EpistemicTree
-from kace.config import RetrievalConfig
 from kace.errors import KaceError
-from kace.ladder.relevance import Relevance
 from kace.models.base import Failure, ModelError, Reply, Request, Usage
 from kace.models.scripted import Script
 from tests.card_samples import small_tree
@@ -90,34 +86,6 @@ def test_a_stream_tells_the_climb_and_ends_with_the_answer(client: OpenAI):
     assert all(chunk.usage is None for chunk in plain), "usage is sent where it is asked for"
 
 
-def test_the_tree_is_indexed_once_for_all_requests(monkeypatch: pytest.MonkeyPatch):
-    indexed: list[object] = []
-
-    def index(tree: EpistemicTree, config: RetrievalConfig) -> Relevance:
-        indexed.append(tree)
-        return Relevance(tree, config)
-
-    monkeypatch.setattr("kace.ladder.retrieve.Relevance", index)
-    with Running(Watched(climber), tree=small_tree(), profile="paper") as server:
-        with OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client:
-            replies = [client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed) for seed in range(3)]
-    assert [reply.kace["exit_path"] for reply in replies] == ["ms_majority"] * 3
-    assert [reply.kace["calls"]["classifier"] for reply in replies] == [1, 1, 1], "each on its own bill"
-    assert len(indexed) == 1
-
-
-def test_the_async_client_gets_the_same(server: Running):
-    async def ask() -> tuple[str | None, str]:
-        async with AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
-            whole = await client.chat.completions.create(model="kace", messages=PROBLEM)
-            said = ""
-            async for chunk in await client.chat.completions.create(model="kace", messages=PROBLEM, stream=True):
-                said += chunk.choices[0].delta.content or ""
-            return whole.choices[0].message.content, said
-
-    assert asyncio.run(ask()) == (WORKED,) * 2
-
-
 def test_the_models_are_listed(client: OpenAI):
     assert [model.id for model in client.models.list()] == ["kace", "scripted/watched"]
 
@@ -145,16 +113,6 @@ def test_hints_about_one_sample_and_neutral_values_change_nothing(client: OpenAI
     hints = {"temperature": 0, "top_p": 1, "user": "u", "max_tokens": 1, "stop": ["So"]}
     reply = client.chat.completions.create(model="gpt-9", messages=PROBLEM, extra_body={**neutral, **hints})
     assert (reply.model, reply.choices[0].message.content) == ("gpt-9", WORKED)
-
-
-def test_a_seed_draws_other_samples():
-    model = Watched(lambda request: f"\\boxed{{{request.sampling.seed % 2}}}")
-    with Running(model) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
-        seen = {
-            str(client.chat.completions.create(model="kace", messages=PROBLEM, seed=seed).kace["votes"])
-            for seed in range(8)
-        }
-    assert len(seen) > 1
 
 
 def test_no_answer_is_said_and_not_made_up():

@@ -191,23 +191,3 @@ def test_problem_texts_can_be_left_out(tmp_path: Path):
     with Running(Watched(), record=tmp_path, problem_texts=False) as server:
         ask(server.base_url, BUS)
     assert len(solved(tmp_path)) == 1 and not texts(tmp_path)
-
-
-def test_what_was_served_can_be_labelled_measured_and_learned_from(tmp_path: Path):
-    model = ("--model", "scripted/dice?sides=2")
-    with kace_serve(tmp_path, *model, "--record", "served") as (_, url):
-        answered = {f"Add {n} and one.": ask(url, f"Add {n} and one.")["answer"] for n in range(12)}
-    rows = [json.loads(line) for line in (tmp_path / "served" / "problems.jsonl").read_text().splitlines()]
-    labelled = [{**row, "answer": str(at % 2 + 1), "solution": r"So \boxed{1}."} for at, row in enumerate(rows)]
-    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled))
-    measured = ("eval", "--data", "train.jsonl", "--system", "tiered", *model, "--seeds", "1", "--reuse", "served")
-    done = run_kace(tmp_path, *measured, "--max-calls", "1", "--out", "eval")
-    assert done.returncode == 0, done.stderr
-    right = sum(answered[row["problem"]] == row["answer"] for row in labelled)
-    assert sum(bool(row["correct"]) for row in kace.load_run(tmp_path / "eval").rows()) == right
-    learned = run_kace(
-        tmp_path, "learn", "--train", "train.jsonl", *model, "--teacher", "scripted/silent", "--out", "tree"
-    )
-    assert learned.returncode == 1 and "the teacher proposed no usable domains" in learned.stderr
-    shown = run_kace(tmp_path, "report", "served", "--out", "report")
-    assert shown.returncode == 0 and "no known answer" in (tmp_path / "report" / "index.html").read_text()

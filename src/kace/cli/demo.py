@@ -8,16 +8,18 @@ from pathlib import Path
 
 import click
 
-from kace.baselines.evaluate import Trial, run_trial
+from kace.baselines.evaluate import Trial
 from kace.cards.store import open_tree
+from kace.cli.eval import finish_trial
 from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import side_by_side
-from kace.cli.terminal import RunProgress, columns, note, print_lines, run_async
+from kace.cli.terminal import columns, note, print_lines
 from kace.config import Config, tree_path
 from kace.errors import KaceError
 from kace.ladder.record import Solution
 from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled
+from kace.runs.table import Table
 
 RECORDED = DATA / "demo"
 WITHOUT = "without-cards"
@@ -131,18 +133,9 @@ def _weights_here(config: Config, *, required: bool) -> bool:
 
 def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
     """Return the solutions by problem. Recorded attempts without cards are not made again."""
-    solutions = {}
-    with (
-        trial.open(folder, [RECORDED / WITHOUT]) as run,
-        RunProgress(len(trial.data.problems)) as progress,
-    ):
-        work = run_trial(
-            trial, run, recalled=progress.solved, observer=progress
-        )
-        run_async(work, resumable=True)
-        for solution in run.records():
-            solutions[solution.problem] = solution
-    return solutions
+    finish_trial(trial, folder, [RECORDED / WITHOUT])
+    solutions = Table.open(folder).solutions(texts=False)
+    return {solution.problem: solution for solution in solutions}
 
 
 def _wrapped(text: str) -> str:

@@ -18,6 +18,7 @@ from kace.cards.card import (
     Difficulty,
     Status,
     card_line,
+    read_card,
 )
 from kace.cards.formats import TEMPLATE, read_text_card, starter_domains
 from kace.cards.store import (
@@ -235,14 +236,15 @@ def edit(
     deprecate: bool,
     why: str,
 ) -> None:
-    """Replace the text of a card, or deprecate it.
+    """Replace a card or its text, or deprecate it.
 
-    FILE is the new text; '-' is standard input.
+    FILE is the new text, or the card as `kace tree show TREE ID --json` prints it; '-'
+    is standard input.
     """
     if deprecate == (file is not None):
         raise UsageError(
             "a card is edited or deprecated, one at a time",
-            fix="name a FILE with its new text, or give --deprecate",
+            fix="name a FILE with the card or its text, or give --deprecate",
         )
     if deprecate and not why.strip():
         raise UsageError(
@@ -252,8 +254,7 @@ def edit(
     card = store.load().card(card_id)
     change: Change = Deprecate(card_id)
     if file is not None:
-        text = read_input(file, decoded).rstrip("\n")
-        change = Edit(card.revised(payload=text))
+        change = Edit(_edited(card, read_input(file, decoded)))
     store.apply(change, author=author(), note=_flat(why))
     note(f"{card_id}: generation {store.generation}")
 
@@ -306,6 +307,19 @@ def _open_store(path: Path) -> TreeStore:
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
+
+
+def _edited(card: Card, text: str) -> Card:
+    """Return the card that a file holds, or the card with the text that it holds."""
+    if not text.lstrip().startswith("{"):
+        return card.revised(payload=text.rstrip("\n"))
+    after = read_card(text.encode())
+    if after.card_id != card.card_id:
+        raise UsageError(
+            f"the file holds {after.card_id}, not {card.card_id}",
+            fix="edit keeps the id; add makes a new card",
+        )
+    return after
 
 
 # Showing
