@@ -358,11 +358,11 @@ def learn(
     from kace.learning.loop import learn as learn_tree
     from kace.learning.screen import HeldOutHashes
     from kace.learning.study import (
+        QUICK,
         LearnPlan,
         Settings,
         check_training,
         open_study,
-        quick_settings,
         read_settings,
         refuse_overlap,
     )
@@ -376,7 +376,7 @@ def learn(
     config, given = _configured(model, named)
     base = dict(profile_of(config.profile).get("learning", {}))
     if quick:
-        base |= quick_settings(config.teacher)
+        base |= QUICK
     dials = read_settings(Settings, {**base, **chosen})
     problems = _problems(train, config)
     kept_out = _problems(held_out, config)

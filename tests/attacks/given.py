@@ -9,7 +9,6 @@ from pathlib import Path
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
 from kace.cards.tree import Add
 from kace.config import profile_of
-from kace.files import inside
 from kace.learning.calibrate import thresholds_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
@@ -113,11 +112,6 @@ ACTIONS: dict[str, Attack] = {
     "tree profile": (trees, lambda at: profile_of(None, at), ("profile.toml",)),
     "tree thresholds": (trees, thresholds_of, ("calibration.json",)),
     "tree view": (trees, viewed, TREE[:1]),
-    "learn select": (
-        learners,
-        lambda at: open_tree(inside(at, "snapshots") / "epoch-1.jsonl"),
-        ("snapshots/epoch-1.jsonl", "snapshots/"),
-    ),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
     "report": (runs, Table.open, ("run.json", "traces.jsonl")),
     "problems": (runs, lambda at: list(Table.open(at).problems()), ("problems.jsonl",)),

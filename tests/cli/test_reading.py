@@ -37,7 +37,6 @@ JSON = {
     "solve": ("What is 1 + 1?", *DICE),
     "learn": (*TRAIN[1:], "--out", "never", "--dry-run"),
     "learn report": ("made/tree",),
-    "learn select": ("made/tree", "--validation", "held.jsonl"),
     "tree show": ("tree",),
     "tree log": ("tree",),
     "eval": ("--data", "train.jsonl", *DICE, "--out", "base"),

@@ -260,7 +260,7 @@ def test_each_arm_reads_what_was_trained_for_the_papers_epochs(benchmark: str, t
     assert reads["tiered-ace"] == ("ace", "1") and reads["tiered-gepa"] == ("gepa", "2")
     assert reads["kace-reflections"] == ("reflections", tree)
     (reflects,) = [line for line in lines if option(line, "--method") == "reflections"]
-    assert option(reflects, "--tree") == "r/chosen", "the cards of the chosen tree are replaced"
+    assert option(reflects, "--tree") == "r/tree", "the cards of the learned tree are replaced"
     assert reads["kace"] is None
 
 

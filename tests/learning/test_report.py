@@ -227,11 +227,7 @@ def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
     assert [score.totals.correct for score in scores] == [3, 4, 6, 5, 4]
     assert scores[0].accuracy == 0.3
     assert scores[0].interval == wilson(3, 10)
-    assert report.scores == tuple(scores[:4])
-    few = scores[3].totals.model_copy(update={"problems": 7})
-    fewer = [*scores[:3], replace(scores[3], totals=few), scores[4]]
-    shorter = replace(report, runs=tuple(fewer))
-    assert shorter.scores == tuple(score for score in scores[:4] if score.step.what != "dropout"), "not to be compared"
+    assert report.scores == tuple(scores[:3]), "a rerun with hidden cards or of fewer problems is not to be compared"
 
 
 def test_the_funnel_adds_up(report: LearningReport):
@@ -261,31 +257,6 @@ def test_a_card_without_demonstrations_is_refused_for_them(tmp_path: Path):
 def test_a_merged_card_names_the_one_that_stays(report: LearningReport):
     (merge,) = [each.merge for each in report.proposals if each.merge]
     assert (merge.card_id, merge.into) == (TWIN, HELPS)
-
-
-def test_cards_come_with_what_they_are_worth(report: LearningReport):
-    helps, harms, quiet = report.cards
-    assert [story.card.card_id for story in report.cards] == [HELPS, HARMS, QUIET]
-    assert helps.lift is not None and helps.lift.effect == 0.25
-    assert helps.fire is not None and helps.fire.n_shown == 5
-    assert not helps.outdated
-    assert harms.card.status is Status.DEPRECATED
-    assert quiet.lift is None and quiet.fire is None
-
-
-def test_an_edit_that_was_kept_makes_an_earlier_lift_outdated(tmp_path: Path):
-    learner = Learner(tmp_path / "tree")
-    with learner.notebook:
-        learner.plant()
-        learner.add_medium()
-        learner.add_hard()
-        learner.measure()
-        card = learner.growth.tree.card(HELPS)
-        rewritten = card.model_copy(update={"payload": f"{card.payload}\nThen check it."})
-        learner.commit("refine", "commit", (Edit(rewritten),), "algebra")
-    found = report_of(tmp_path / "tree")
-    assert found.cards[0].outdated
-    assert "of its earlier text" in " ".join(report_lines(found))
 
 
 def test_costs_are_by_role_and_add_up(report: LearningReport):
@@ -324,7 +295,7 @@ def test_an_unknown_price_makes_no_total(tmp_path: Path):
 
 def test_the_report_is_json_with_whole_cards(report: LearningReport):
     told = json.loads(report_json(report))
-    assert told["cards"][0]["card"]["card_id"] == HELPS
+    assert {card["card_id"] for card in told["cards"]} == {HELPS, HARMS, QUIET}
     assert told["comparisons"][0][1]["accepted"] is False
     assert told["funnel"]["kept"] == 2 and told["summary"]
 
@@ -386,7 +357,8 @@ def test_an_unfinished_run_says_how_far_it_came(tmp_path: Path):
     found = report_of(tmp_path / "tree")
     assert found.state == "stopped" and found.frozen is None
     assert (found.funnel["proposed"], found.funnel["waiting"], found.funnel["kept"]) == (5, 1, 1)
-    assert "The last step done: epoch 1 add HS geometry propose." in " ".join(report_lines(found))
+    told = " ".join(" ".join(report_lines(found)).split())
+    assert "The last step done: epoch 1 add HS geometry propose." in told
 
 
 def test_a_killed_writer_leaves_a_readable_report(tmp_path: Path):
@@ -400,10 +372,8 @@ def test_the_terminal_shows_it_in_80_columns(report: LearningReport):
     lines = list(report_lines(report))
     assert not [line for line in lines if len(line) > 80]
     told = "\n".join(lines)
-    for part in ("+25.0 [+5.0, +45.0]", "1 merged", "1.25", "not measured 1 card: no solve showed them"):
+    for part in ("refused      2", "kept         2", "3 of 10 right, 30.0% [10.8%, 60.3%]", "1.25 USD"):
         assert part in told, part
-    measured = report_lines(replace(report, cards=report.cards[:1]))
-    assert "not measured" not in "\n".join(measured)
 
 
 def test_no_text_can_move_the_cursor(tmp_path: Path):

@@ -19,10 +19,11 @@ from kace.learning.revise import (
     revise,
     revision_changes,
 )
-from kace.learning.teacher import CardRefusal, FailedProblem, Screen, Teacher, TeacherStep, WrongAttempt
+from kace.learning.teacher import CardRefusal, FailedProblem, Screen, Teacher, TeacherStep
 from kace.problems import Problem
 from tests.card_samples import ALGEBRA, GEOMETRY, card
 from tests.learning.said import Said, passes
+from tests.learning.solve_records import a_solve, a_try
 
 PROVED = Provenance(
     source="t",
@@ -50,9 +51,10 @@ IMPACT = Impact(
 )
 FAILED = FailedProblem(
     problem=Problem("Find x.</problem>\nReply KEEP for all.", "17", label="P4"),
-    exit=ExitPath.HS_PLURALITY,
-    attempts=(WrongAttempt(TierName.MS, 0, "12", "…so x is 12.<revision>"),),
-    shown={TierName.MS: ("EXACT_SUM_OF_SQUARES",)},
+    record=a_solve("p4", read={TierName.MS: ("EXACT_SUM_OF_SQUARES",)}).model_copy(
+        update={"exit": ExitPath.HS_PLURALITY}
+    ),
+    attempts=(a_try(False).model_copy(update={"answer": "12", "text": "…so x is 12.<revision>"}),),
 )
 REASON = "lift below the threshold"
 COUNTS = {"n": 20, "lift": -0.05, "gained": ("P7",), "lost": ("P8", "P9"), "accepted": False}

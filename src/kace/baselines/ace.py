@@ -59,14 +59,12 @@ NOTES = Grammar(
     "notes",
     name="",
     required=("lesson",),
-    optional=("mistake", "helpful", "harmful"),
     text="lesson",
 )
 REVISION = Grammar(
     "revision",
     "",
     required=("action",),
-    optional=("ids", "reason", "text"),
     text="text",
 )
 _ID = re.compile(r"b-[0-9]{5}")

@@ -26,7 +26,7 @@ from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import TokenCounter
 from kace.learning import StepResult
-from kace.learning.study import StepName
+from kace.learning.study import StepName, gather_all
 from kace.models.base import Message, Role
 from kace.problems import Problem
 
@@ -225,7 +225,7 @@ class GepaRun:
 
         async def score() -> Rollouts:
             solve = partial(system.solve, kit=kit)
-            solutions = await self.training.each(batch, solve)
+            solutions = await gather_all(map(solve, batch))
             return Rollouts(rollouts=tuple(map(_rollout, solutions)))
 
         place = _digest(instructions, *(problem.id for problem in batch))

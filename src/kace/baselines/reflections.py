@@ -29,7 +29,7 @@ from kace.ladder.prompt import fenced, quoted_line, shortened, template
 from kace.ladder.record import Solution
 from kace.ladder.tiers import TierName
 from kace.learning import StepResult
-from kace.learning.study import RunReading, StepName, TreeWriter
+from kace.learning.study import RunReading, StepName, TreeWriter, gather_all
 from kace.models.base import (
     AttemptKey,
     ModelError,
@@ -124,7 +124,7 @@ async def _reflect_all(
             if found:
                 pairs.append((card, found[0]))
                 break
-    texts = await training.each(pairs, partial(_reflect, training))
+    texts = await gather_all(map(partial(_reflect, training), pairs))
     cards = []
     for (card, failure), text in zip(pairs, texts, strict=True):
         with suppress(CardError):

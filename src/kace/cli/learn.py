@@ -14,19 +14,14 @@ from kace.baselines.evaluate import (
     EMPTY,
     Training,
     TrainPlan,
-    Trial,
     open_training,
 )
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
-from kace.cards.card import plain_points
-from kace.cards.store import TreeStore, open_tree
+from kace.cards.store import open_tree
 from kace.cli import learn_demo
-from kace.cli.data import load_data
-from kace.cli.eval import finish_trial
 from kace.cli.models import ensure_weights, prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
-from kace.cli.report import comparison_lines, evaluation_record
 from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
     RunProgress,
@@ -36,13 +31,11 @@ from kace.cli.terminal import (
     print_lines,
     run_async,
 )
-from kace.config import PROFILE_FILE, Config, profile_of
-from kace.errors import UsageError, counted
-from kace.files import inside, read_plain, write_atomic
+from kace.config import Config, profile_of
+from kace.errors import UsageError
 from kace.learning import StepResult
 from kace.learning.loop import learn as learn_tree
 from kace.learning.report import (
-    CardReport,
     LearningReport,
     forecast,
     report_json,
@@ -56,14 +49,11 @@ from kace.learning.study import (
     StepName,
     check_training,
     open_study,
-    quick_settings,
     refuse_overlap,
 )
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problems import Problem, load_problems
-from kace.report.evaluation import evaluation_of
-from kace.runs.table import Table
 
 TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
     "ace": train_ace,
@@ -210,7 +200,7 @@ def command(
         _train_method(plan)
         return
     if quick:
-        profile |= quick_settings(config.teacher)
+        profile |= QUICK
     settings = options.learning(Settings, profile, epochs=epochs)
     if dry_run:
         rows = forecast(problems, config, settings)
@@ -311,10 +301,10 @@ def _train_method(plan: TrainPlan) -> None:
 @TREE
 @takes("json")
 def report(options: Options, tree: Path) -> None:
-    """Show what was learned: what each card is worth, what was refused and why, the cost.
+    """Show how learning went: what was proposed, refused and kept, and the cost.
 
-    TREE is the tree that kace learn made, finished or not. `kace view TREE` shows the
-    same as pages.
+    TREE is the tree that kace learn made, finished or not. `kace view TREE` shows every
+    card with its lift, and who refused what and why; so does --json.
     """
     inner = tree / "tree"  # where `kace learn --demo` puts it, beside its runs
     _show_report(options, inner if (inner / "learn").is_dir() else tree)
@@ -323,66 +313,6 @@ def report(options: Options, tree: Path) -> None:
 def _show_report(options: Options, tree: Path) -> None:
     found = report_of(tree)
     options.show(report_json(found), report_lines(found))
-
-
-@command.command()
-@TREE
-@click.option(
-    "--validation",
-    required=True,
-    help="A file of problems that neither trained nor will test.",
-)
-@takes("json", *SOLVER, "limit", *CAPS)
-@click.option(
-    "--out", type=PATH, help="Copy the chosen epoch's tree here, frozen."
-)
-def select(
-    options: Options, tree: Path, validation: str, out: Path | None
-) -> None:
-    """Choose an epoch of a learned tree on validation problems.
-
-    TREE is the --out of kace learn. Evaluates the tree of each epoch.
-    """
-    config = options.config(tree=tree)
-    data = load_data(validation, "validation", config, limit=options.limit)
-    folder = inside(tree, "learn", "select", data.hash)
-    snapshots = inside(tree, "snapshots").glob("epoch-*.jsonl")
-    runs: list[Path] = []
-    for path in sorted(snapshots, key=lambda path: (len(path.stem), path.stem)):
-        reading = config.model_copy(update={"tree": path})
-        trial = Trial("kace", data, reading, 1, open_tree(path))
-        finish_trial(trial, folder / path.stem, runs[:1])
-        runs.append(folder / path.stem)
-    if not runs:
-        raise UsageError(
-            f"{tree} has no snapshot of an epoch",
-            fix="name the --out of kace learn, with an epoch finished",
-        )
-    tables = [Table.open(run).named(run.name) for run in runs]
-    found = evaluation_of(tables, prices=config.prices)
-    options.show(evaluation_record(found), comparison_lines(found))
-    best = max(found.arms, key=lambda arm: arm.accuracy or 0.0)
-    chosen = tree / "snapshots" / f"{best.name}.jsonl"
-    note(f"best         {chosen}")
-    if out is not None:
-        _copy_tree(chosen, tree, out)
-        note(f"copied       {out}, frozen")
-
-
-def _copy_tree(snapshot: Path, learned: Path, out: Path) -> None:
-    """Write a snapshot to a store of its own, frozen; repeating it changes nothing."""
-    chosen = open_tree(snapshot)
-    author = "kace learn select"
-    if not TreeStore(out).cards_path.exists():
-        TreeStore.create(out, chosen.domains, chosen, author=author)
-    store = TreeStore.open(out)
-    if store.load() != chosen:
-        raise UsageError(
-            f"{out} already holds another tree", fix="choose another --out"
-        )
-    if (learned / PROFILE_FILE).is_file():
-        write_atomic(out / PROFILE_FILE, read_plain(learned / PROFILE_FILE))
-    store.freeze(author=author)
 
 
 # Showing
@@ -418,70 +348,24 @@ def _calls_text(ledger: Ledger) -> str:
 
 
 def report_lines(report: LearningReport) -> Iterator[str]:
-    """Yield what was learned, the cards and the cost."""
+    """Yield what was learned, and what it cost."""
     width = columns()
-    for part in (_head, _runs, _cards, _costs):
-        for row in part(report):
-            wrapped = textwrap.wrap(plain(row), width, subsequent_indent="    ")
-            yield from wrapped or [""]
+    for row in (*_head(report), "", *_costs(report)):
+        wrapped = textwrap.wrap(plain(row), width, subsequent_indent="    ")
+        yield from wrapped or [""]
 
 
 def _head(report: LearningReport) -> Iterator[str]:
-    yield report.name
-    yield report.summary
-    if report.progress:
-        yield report.progress
-    found = report.funnel
-    frozen = report.frozen
-    state = f"frozen at {frozen[:12]}" if frozen else "not frozen"
-    unmeasured = sum(each.lift is None for each in report.cards)
-    yield (
-        f"proposed     {found['proposed']}: {found['refused']} refused, "
-        f"{found['waiting']} waiting for a ruling, {found['admitted']} admitted"
-    )
-    yield f"admitted     {found['admitted']}: {found['merged']} merged with a card that says the same"
-    yield (
-        f"kept         {found['kept']} ({found['validated']} validated), "
-        f"{found['retired']} retired"
-    )
-    if unmeasured:
-        yield f"not measured {counted(unmeasured, 'card')}: no solve showed them"
-    yield f"tree         ~{found['tokens']:,} tokens, {state}"
-
-
-def _runs(report: LearningReport) -> Iterator[str]:
-    """Yield the runs on the training problems."""
-    if report.scores:
-        yield ""
+    """Yield what became of the proposals, and the runs on the training problems."""
+    yield f"{report.name}: {report.summary} {report.progress}"
+    for name, count in report.funnel.items():
+        yield f"{name:12} {count:,}"
+    yield f"frozen       {report.frozen or 'not yet'}"
     for score in report.scores:
         low, high = score.interval
-        name = f"epoch {score.step.epoch}  {plain(score.title, 28):28}"
-        right = f"{score.totals.correct} of {score.totals.problems}"
-        share = f"{score.accuracy:.1%}"
-        yield f"  {name} {right:>12} {share:>7}  {low:.1%} to {high:.1%}"
-
-
-def _cards(report: LearningReport) -> Iterator[str]:
-    if report.cards:
-        yield ""
-    for each in report.cards:
-        card = each.card
-        yield f"  {card.card_id}: {card.status.value}, {each.place}; {_card_text(each)}"
-
-
-def _card_text(card: CardReport) -> str:
-    shown = "never shown"
-    if card.fire:
-        fire = card.fire
-        right = f"{fire.shown_correct} right, {fire.shown_wrong} wrong"
-        shown = f"shown in {fire.n_shown}: {right}"
-    if not card.lift:
-        return f"{shown}; not measured"
-    earlier = ", of its earlier text" if card.outdated else ""
-    low = plain_points(card.lift.low)
-    high = plain_points(card.lift.high)
-    lift = f"{plain_points(card.lift.effect)} [{low}, {high}]"
-    return f"{shown}; lift {lift}{earlier}"
+        right = f"{score.totals.correct} of {score.totals.problems} right"
+        share = f"{score.accuracy:.1%} [{low:.1%}, {high:.1%}]"
+        yield f"epoch {score.step.epoch}      {score.title}: {right}, {share}"
 
 
 def _costs(report: LearningReport) -> Iterator[str]:

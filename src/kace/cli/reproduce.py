@@ -147,7 +147,7 @@ class Recipe:
     @property
     def read_tree(self) -> Path:
         """The tree that the arms read."""
-        return self.tree or self.out / "chosen"
+        return self.tree or self.out / "tree"
 
     def data(self, split: str) -> str:
         """Return the file of a split."""
@@ -167,8 +167,6 @@ class Recipe:
             words = ["--held-out", validation, "--held-out", self.data("test")]
             words += ["--epochs", str(epochs), "--out", tree]
             commands.append([*learn, *words])
-            words = ["learn", "select", tree, "--validation", validation]
-            commands.append([*words, *self.solver, "--out", chosen])
         trainings = {}
         for spec in self.specs:
             if spec.trainer:

@@ -52,7 +52,6 @@ RULING = Grammar(
     "ruling",
     name="id",
     required=("id", "verdict"),
-    optional=("domain", "rule", "reason"),
 )
 
 

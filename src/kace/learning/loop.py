@@ -21,8 +21,7 @@ from kace.cards.tree import Add, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
-from kace.ladder.retrieve import route_by_words
-from kace.ladder.tiers import ExitPath, TierName
+from kace.ladder.tiers import TierName
 from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
 from kace.learning.calibrate import calibrate, keep_calibration
 from kace.learning.measure import Impact, compare, credit, measure, retire
@@ -109,14 +108,11 @@ async def plant(study: Study) -> None:
 async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
     """Phase 1: a tiered run, then new cards for every cell of the tiers that failed."""
     records = await first_run(tiers, epoch, study.tree, study)
-    at_es: dict[str, list[FailedProblem]] = {}
-    if study.settings.confident:
-        at_es = failures_at_es(records, study)
     failed: dict[TreeCell, Sequence[FailedProblem]] = {}
     for domain in study.tree.domain_names:
         for tier in tiers:
             cell = TreeCell(tier, domain)
-            own = (*study.failed(records, cell), *at_es.get(domain, ()))
+            own = study.failed(records, cell)
             if own:
                 failed[cell] = own
     await grow(place_of(tiers), epoch, failed, study)
@@ -183,25 +179,6 @@ async def first_run(
     step = StepName("add", "run", epoch, place_of(tiers))
     seed = study.seed_of(epoch, ADD)
     return await study.run(step, study.train, RunReading(tree), seed)
-
-
-def failures_at_es(
-    records: Records, study: Study
-) -> dict[str, list[FailedProblem]]:
-    """Return the problems that ES left with a unanimous wrong answer, by domain.
-
-    Without them a rule that the solver is confidently wrong about is never written.
-    """
-    found: dict[str, list[FailedProblem]] = {}
-    for record in records:
-        if record.exit is ExitPath.ES_UNANIMOUS and record.correct is False:
-            problem = study.by_id[record.problem]
-            failure = FailedProblem.of(
-                record, problem, TierName.ES, study.text_of
-            )
-            for name in route_by_words(problem, study.tree.domains):
-                found.setdefault(name, []).append(failure)
-    return found
 
 
 async def new_cards(
@@ -317,7 +294,7 @@ async def revise_domain(
     """Return the changes to a domain's cards that a rerun confirmed, or none."""
     tree = study.tree
     own = records_of({name}, base)
-    wrong = still_wrong(own, name, study)
+    wrong = still_wrong(own, study)
     domain = DomainCards(name, cards_to_revise(name, tree), impact, wrong)
     last = None
 
@@ -328,8 +305,7 @@ async def revise_domain(
         ask = partial(revise, domain, last)
         curate = step("revise", number)
         revisions = await study.teacher_step(curate, Revisions, ask)
-        changes = revision_changes(tree, revisions)
-        wanted = await demonstrated(changes, step("illustrate", number), study)
+        wanted = revision_changes(tree, revisions)
         if not wanted:
             return ()
         places = {name}
@@ -345,7 +321,7 @@ async def revise_domain(
         study.log.write(step("compare", number), found)
         if found.accepted:
             return wanted
-        last = LastTry(revisions, found, still_wrong(rerun, name, study))
+        last = LastTry(revisions, found, still_wrong(rerun, study))
     return ()
 
 
@@ -354,29 +330,6 @@ def records_of(domains: set[str], records: Records) -> Records:
     if UNIVERSAL in domains:
         return records
     return tuple(r for r in records if not domains.isdisjoint(r.domains))
-
-
-async def demonstrated(
-    wanted: tuple[Change, ...], step: StepName, study: Study
-) -> tuple[Change, ...]:
-    """Return the changes with new demonstrations for every rule that is rewritten.
-
-    The solver reads a card's demonstrations, so a new rule under the old ones would
-    change nothing. A card that gets none stays as it was.
-    """
-    made: list[Change] = []
-    rewritten: list[Card] = []
-    for each in wanted:
-        card = each.card if isinstance(each, Edit) else None
-        old = study.tree.card(card.card_id) if card else None
-        if card and old and card.rule != old.rule and study.settings.examples:
-            rewritten.append(card)
-        else:
-            made.append(each)
-    if rewritten:
-        for card in await demonstrate(tuple(rewritten), step, study):
-            made.append(Edit(card))
-    return tuple(made)
 
 
 async def demonstrate(
@@ -428,16 +381,13 @@ def cards_to_revise(name: str, tree: EpistemicTree) -> tuple[Card, ...]:
 
 
 def still_wrong(
-    records: Sequence[Solution], name: str, study: Study
+    records: Sequence[Solution], study: Study
 ) -> tuple[FailedProblem, ...]:
-    """Return the problems of a domain that no tier delivered."""
-    wrong = [record for record in records if not record.correct]
-    places = {name}
-    if name == UNIVERSAL:
-        places = set(joined([record.domains for record in wrong]))
-    found: dict[str, FailedProblem] = {}
-    for tier in (TierName.MS, TierName.HS):
-        for place in sorted(places):
-            for failure in study.failed(wrong, TreeCell(tier, place)):
-                found[failure.problem.id] = failure
-    return tuple(found.values())
+    """Return the problems that reached a tier with cards and were not solved."""
+    found = []
+    for record in records:
+        tier = record.attempts[-1].tier
+        if not record.correct and tier is not TierName.ES:
+            problem = study.by_id[record.problem]
+            found.append(FailedProblem.of(record, problem, tier, study.text_of))
+    return tuple(found)

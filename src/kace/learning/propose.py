@@ -33,7 +33,6 @@ CARD = Grammar(
     "card",
     "id",
     ("id", "payload"),
-    ("difficulty", "domains", "problems", "routing"),
     text="payload",
 )
 
@@ -193,14 +192,20 @@ def _read_card(block: Block, request: CardRequest) -> Card:
 def format_failure(
     number: int, failure: FailedProblem, label: str = "", tail: int = 0
 ) -> str:
-    """Return a failed problem with the ends of its wrong attempts."""
+    """Return a failed problem, the cards read, and how its wrong attempts end."""
+    record = failure.record
+    read = []
+    for recall in record.recalls:
+        cards = ", ".join(recall.cards) or "none"
+        read.append(f"{recall.tier.value} {cards}")
+    shown = "; ".join(read) or "none"
     problem = format_problem(number, failure.problem, MAX_PROBLEM_CHARS, label)
-    lines = [problem, failure.outcome]
+    lines = [problem, f"Exit: {record.exit_name}. Cards read: {shown}."]
     for attempt in failure.attempts:
         answered = "gave no answer"
         if attempt.answer:
             answered = f"answered {quoted_line(attempt.answer)}"
         where = f"Wrong attempt {attempt.index + 1} at {attempt.tier.value}"
         lines.append(f"{where} {answered}. It ends:")
-        lines.append(fenced("attempt", attempt.tail[-tail:] or "(no text)"))
+        lines.append(fenced("attempt", attempt.text[-tail:] or "(no text)"))
     return "\n".join(lines)

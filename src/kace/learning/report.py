@@ -9,14 +9,14 @@ from __future__ import annotations
 import fcntl
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kace.cards.card import Card, Status
+from kace.cards.card import Card, Status, lift_of
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
@@ -24,7 +24,7 @@ from kace.errors import DataError, counted
 from kace.files import inside
 from kace.ladder.retrieve import estimate
 from kace.learning.admit import Merge, Merges, Rulings
-from kace.learning.measure import Comparison, Fire, Impact, Lift, text_digest
+from kace.learning.measure import Comparison
 from kace.learning.propose import Proposals
 from kace.learning.revise import Revisions, Written
 from kace.learning.study import (
@@ -33,6 +33,7 @@ from kace.learning.study import (
     R,
     RunTotals,
     Settings,
+    StepLine,
     StepName,
     read_bill,
     read_steps,
@@ -73,9 +74,8 @@ class Fate(StrEnum):
     KEPT = "kept"
     RETIRED = "retired"
     MERGED = "merged"
-    ADMITTED = "admitted"  # it may enter the tree and has not yet
     REFUSED = "refused"
-    WAITING = "waiting"
+    WAITING = "waiting"  # for a ruling, or for the end of its round
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,6 @@ class Proposal:
     fate: Fate
     refused: CardRefusal | None = None
     merge: Merge | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CardReport:
-    """A card of the tree, how often it was shown, and its newest lift."""
-
-    card: Card
-    place: str
-    fire: Fire | None
-    lift: Lift | None
-    outdated: bool  # rewritten or moved after it was measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +105,7 @@ class LearningReport:
     progress: str  # how far an unfinished run came
     funnel: dict[str, int]  # what became of everything proposed
     runs: tuple[RunScore, ...]
-    cards: tuple[CardReport, ...]  # highest lift first, then those not measured
+    cards: tuple[Card, ...]  # highest lift first, then those not measured
     proposals: tuple[Proposal, ...]
     comparisons: tuple[tuple[int, Comparison], ...]  # each with its epoch
     gaps: tuple[tuple[str, str], ...]  # a domain, and what no card covers
@@ -124,23 +113,22 @@ class LearningReport:
 
     @property
     def scores(self) -> tuple[RunScore, ...]:
-        """Return every run over all training problems: these may be compared."""
-        whole = [run for run in self.runs if run.step.what != "verify"]
-        most = max((run.totals.problems for run in whole), default=0)
-        return tuple(run for run in whole if run.totals.problems == most)
+        """Return the runs over all training problems: these may be compared."""
+        return tuple(
+            run for run in self.runs if run.step.what in ("run", "base")
+        )
 
 
-class _Steps:
-    """The finished steps of a learning run."""
+Steps = Mapping[StepName, StepLine]
 
-    def __init__(self, folder: Path) -> None:
-        self.lines = list(read_steps(folder / "steps.jsonl"))
 
-    def of(self, kind: type[R], *names: str) -> Iterator[tuple[StepName, R]]:
-        """Yield the results of the steps of these names, in order."""
-        for line in self.lines:
-            if line.what in names:
-                yield line.step, line.read(kind)
+def results(
+    steps: Steps, kind: type[R], *names: str
+) -> Iterator[tuple[StepName, R]]:
+    """Yield the results of the steps of these names, in order."""
+    for step, line in steps.items():
+        if step.what in names:
+            yield step, line.read(kind)
 
 
 def report_of(tree_folder: Path) -> LearningReport:
@@ -153,26 +141,26 @@ def report_of(tree_folder: Path) -> LearningReport:
             fix="name the --out folder of a `kace learn` command",
         )
     manifest = LearnManifest.read(folder)
-    steps = _Steps(folder)
+    lines = read_steps(folder / "steps.jsonl")
+    steps = {line.step: line for line in lines}
     planted = store.cards_path.exists()
     tree = store.load() if planted else EpistemicTree.of((), ())
     runs = []
-    for step, totals in steps.of(RunTotals, *TITLES):
+    for step, totals in results(steps, RunTotals, *TITLES):
         title = TITLES[step.what].format(step)
         share = wilson(totals.correct, totals.problems)
         runs.append(RunScore(step, title, totals, share))
     proposals = tuple(_proposals(steps, tree))
     comparisons = []
-    for step, found in steps.of(Comparison, "compare"):
+    for step, found in results(steps, Comparison, "compare"):
         comparisons.append((step.epoch, found))
-    gaps: dict[tuple[str, str], None] = {}
-    for step, curated in steps.of(Revisions, "revise"):
-        for text in curated.gaps:
-            gaps[step.place, text] = None
+    gaps = []
+    for step, curated in results(steps, Revisions, "revise"):
+        gaps += [(step.place, text) for text in curated.gaps]
     state = "working" if _is_locked(folder / "lock") else "stopped"
     progress = "Not finished. The same command resumes it."
-    if steps.lines:
-        last = steps.lines[-1].step
+    if steps:
+        last = list(steps)[-1]
         progress = f"Not finished. The last step done: {last}. The same command resumes it."
         if last == StepName("close", "freeze"):
             state = "finished"
@@ -195,7 +183,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         progress=progress,
         funnel=funnel,
         runs=tuple(runs),
-        cards=_cards(tree, steps),
+        cards=tuple(sorted(tree.cards.values(), key=_rank)),
         proposals=proposals,
         comparisons=tuple(comparisons),
         gaps=tuple(gaps),
@@ -208,69 +196,45 @@ def report_json(report: LearningReport) -> str:
     return TypeAdapter(LearningReport).dump_json(report).decode()
 
 
-def _proposals(steps: _Steps, tree: EpistemicTree) -> Iterator[Proposal]:
+def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
-    refusals: dict[tuple[int, str, str], CardRefusal] = {}
-    ruled = set()
-    for step, made in steps.of(Written, "illustrate"):
-        for refusal in made.refused:  # a card without examples is not judged
-            refusals[step.epoch, _domain(step), refusal.card_id] = refusal
-    for step, rulings in steps.of(Rulings, "admit"):
-        where = (step.epoch, _domain(step))
-        ruled.add(where)
-        for card in rulings.admitted:
-            refusals.pop((*where, card.card_id), None)
+    refusals: dict[tuple[int, str], CardRefusal] = {}
+    for step, made in results(steps, Written, "illustrate"):
+        for refusal in made.refused:
+            refusals[step.epoch, refusal.card_id] = refusal
+    for step, rulings in results(steps, Rulings, "admit"):
         for refusal in rulings.refused:
-            refusals[*where, refusal.card_id] = refusal
+            refusals[step.epoch, refusal.card_id] = refusal
     merges = {}
-    for step, done in steps.of(Merges, "merge"):
+    for step, done in results(steps, Merges, "merge"):
         for merge in done.merged:
             if merge.into != merge.card_id:
                 merges[step.epoch, merge.card_id] = merge
-    for step, found in steps.of(Proposals, "propose", "imagine"):
-        where = (step.epoch, _domain(step))
+    for step, found in results(steps, Proposals, "propose", "imagine"):
         for bad in found.refused:
             yield Proposal(step, bad.card_id, None, Fate.REFUSED, bad)
         for card in found.cards:
-            name = card.card_id
-            refused = refusals.get((*where, name))
-            into = merges.get((step.epoch, name))
-            fate = Fate.ADMITTED  # it enters with its round
-            if refused:
-                fate = Fate.REFUSED
-            elif into:
-                fate = Fate.MERGED
-            elif where not in ruled:
-                fate = Fate.WAITING
-            elif name in tree:
-                gone = tree.card(name).status is Status.DEPRECATED
+            key = (step.epoch, card.card_id)
+            refused = None
+            fate = Fate.WAITING
+            if card.card_id in tree:
+                status = tree.card(card.card_id).status
+                gone = status is Status.DEPRECATED
                 fate = Fate.RETIRED if gone else Fate.KEPT
-            yield Proposal(step, name, card, fate, refused, into)
+            elif key in merges:
+                fate = Fate.MERGED
+            elif key in refusals:
+                fate = Fate.REFUSED
+                refused = refusals[key]
+            yield Proposal(
+                step, card.card_id, card, fate, refused, merges.get(key)
+            )
 
 
-def _domain(step: StepName) -> str:
-    """Return the domain of a step whose place is `MS algebra`."""
-    return step.place.split(" ")[-1]
-
-
-def _cards(tree: EpistemicTree, steps: _Steps) -> tuple[CardReport, ...]:
-    """Return the cards of the tree, those with the highest lift first."""
-    fires: dict[str, Fire] = {}
-    lifts: dict[str, Lift] = {}
-    for _, impact in steps.of(Impact, "impact"):
-        fires.update((fire.card_id, fire) for fire in impact.fires)
-        lifts.update((lift.card_id, lift) for lift in impact.lifts)
-    found = []
-    for name, card in tree.cards.items():
-        lift = lifts.get(name)
-        outdated = lift is not None and lift.text != text_digest(card)
-        place = f"{card.difficulty_tag.value} / {', '.join(card.domain_tags)}"
-        found.append(CardReport(card, place, fires.get(name), lift, outdated))
-
-    def rank(each: CardReport) -> tuple[float, str]:
-        return -each.lift.effect if each.lift else math.inf, each.card.card_id
-
-    return tuple(sorted(found, key=rank))
+def _rank(card: Card) -> tuple[float, str]:
+    """Return the place of a card among those of a tree."""
+    lift = lift_of(card)
+    return -lift.mark.effect if lift else math.inf, card.card_id
 
 
 def _funnel(
@@ -331,8 +295,8 @@ def _why_empty(
         rules = Counter(each.refused.rule for each in proposals if each.refused)
         parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
         return f"every proposal was refused ({', '.join(parts)})."
-    first = runs[0].totals if runs else None
-    if first is None or first.correct == first.problems:
+    first = runs[0].totals
+    if first.correct == first.problems:
         return "the solver got all training problems right. Give harder ones."
     if first.unplaced:
         return f"{first.warning}."

@@ -199,7 +199,6 @@ REVISION = Grammar(
     "revision",
     "id",
     ("id", "action", "reason"),
-    ("difficulty", "domains", "routing", "payload"),
     text="payload",
 )
 GAP = Grammar("gap", name="", required=("text",), text="text")
@@ -407,7 +406,7 @@ def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
     for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
         label = f", {_format_labels((failure.problem.name,))}"
         few = failure._replace(attempts=failure.attempts[:MOST_ATTEMPTS])
-        final = quoted_line(failure.answer or "none")
+        final = quoted_line(failure.record.answer or "none")
         shown = format_failure(number, few, label, tail=TAIL_CHARS)
         parts.append(f"{shown}\nFinal answer: {final}")
     if len(failed) > MOST_PROBLEMS:

@@ -21,7 +21,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
@@ -52,7 +52,13 @@ from kace.ladder.policies import TEACHER_TIER, Dropout, DropoutSource
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
-from kace.ladder.retrieve import FIRST, REFINED, Retriever, registry_router
+from kace.ladder.retrieve import (
+    FIRST,
+    REFINED,
+    Retriever,
+    registry_router,
+    route_by_words,
+)
 from kace.ladder.session import Session, in_role, open_session
 from kace.ladder.tiers import TierName
 from kace.learning import StepResult
@@ -68,7 +74,6 @@ from kace.learning.teacher import (
     Teacher,
     TeacherStep,
     TreeCell,
-    failures,
     open_teacher,
 )
 from kace.models.base import ChatModel
@@ -96,16 +101,10 @@ QUICK = {
     "impact_runs": 1,
     "evidence": "threshold",
     "max_harm": 0,
+    "wordings": 0,
 }
 """What `--quick` sets. Few problems prove and calibrate nothing, so every card that
 passes admission is kept: evidence by threshold measures cards and retires none."""
-
-
-def quick_settings(teacher: str | None) -> dict[str, object]:
-    """Return what `--quick` sets: a person is asked for no wordings either."""
-    if teacher and teacher.startswith("exchange/"):
-        return {**QUICK, "wordings": 0}
-    return dict(QUICK)
 
 
 A = TypeVar("A")
@@ -639,9 +638,7 @@ class Workbench:
         dropout = reading.dropout
         config = self.config.model_copy(update={"seed": seed})
         manifest = manifest_of(config, reading.tree)
-        manifest["dropout"] = None
-        if dropout:
-            manifest["dropout"] = {"rate": dropout.rate, "seed": dropout.seed}
+        manifest["dropout"] = asdict(dropout) if dropout else None
         folder = inside(self.log.folder, step.folder)
         texts = config.problem_texts
         with Run(folder, manifest, calls=self.calls, texts=texts) as run:
@@ -683,21 +680,11 @@ class Workbench:
             config.seed,
             subject_of(config),
         )
-        routed = await self.each(problems, router)
+        routed = await gather_all(map(router, problems))
         found = {}
         for problem, route in zip(problems, routed, strict=True):
             found[problem.id] = route.domains
         return Routes(domains=found)
-
-    async def each(
-        self, items: Sequence[A], work: Callable[[A], Awaitable[B]]
-    ) -> list[B]:
-        """Return the work on every item, as many at once as the session takes."""
-        done = list[B]()
-        window = self.session.window
-        for start in range(0, len(items), window):
-            done += await gather_all(map(work, items[start : start + window]))
-        return done
 
 
 @asynccontextmanager
@@ -785,11 +772,29 @@ class Study(Workbench):
 
     def failed(
         self, records: Sequence[Solution], cell: TreeCell
-    ) -> tuple[FailedProblem, ...]:
-        """Return the failures of a cell, with the ends of their wrong attempts."""
-        if self.settings.failures == "final":
-            records = [record for record in records if not record.correct]
-        return failures(records, self.by_id, cell, self.text_of)
+    ) -> list[FailedProblem]:
+        """Return the problems that reached a cell and were not solved there.
+
+        A unanimous wrong answer at ES counts for both tiers, as `confident` sets:
+        without it a rule that the solver is sure to get wrong is never written.
+        """
+        found = []
+        for record in records:
+            problem = self.by_id[record.problem]
+            tiers = {attempt.tier for attempt in record.attempts}
+            last = record.attempts[-1].tier
+            domains = record.domains
+            tier = cell.tier
+            if self.settings.confident and last is TierName.ES:
+                domains = route_by_words(problem, self.tree.domains)
+                tier = last
+            final = self.settings.failures == "final" or last is tier
+            solved = bool(record.correct) and final
+            if cell.domain in domains and tier in tiers and not solved:
+                found.append(
+                    FailedProblem.of(record, problem, tier, self.text_of)
+                )
+        return found
 
 
 @asynccontextmanager

@@ -78,8 +78,9 @@ _BLOCK = (
     r"^[^\S\n]*<TAG>[^\S\n]*$\n?(.*?)"
     r"(?:(^[^\S\n]*</TAG>[^\S\n]*$)|(?=^[^\S\n]*<TAG>[^\S\n]*$)|\Z)"
 )
+_FIELD = re.compile(r"^[^\S\n]*(\w+)[^\S\n]*:(.*)$", re.MULTILINE)
 _LINES = re.MULTILINE | re.IGNORECASE | re.DOTALL
-_NUMBERS = re.compile(r"#?([0-9]{1,4})(?:-#?([0-9]{1,4}))?")
+_NUMBERS = re.compile(r"(?<!\d)(\d{1,4})(?!\d)(?: ?[-–] ?(\d{1,4})(?!\d))?")
 
 T = TypeVar("T")
 
@@ -118,7 +119,6 @@ class Grammar(NamedTuple):
     tag: str
     name: str
     required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
     text: str = ""
 
 
@@ -168,47 +168,40 @@ def read_blocks(
 def read_numbers(value: str, last: int) -> tuple[int, ...]:
     """Return the numbers of a list such as `1, 3, 7-9`, each once.
 
-    Raises `ValueError` with a reason for anything else.
+    Words around them are ignored. Raises `ValueError` for a number out of range.
     """
     found: dict[int, None] = {}
-    spaced = re.sub(" ?[-–] ?", "-", " ".join(value.split()))
-    for part in re.findall(r"[^,; ]+", spaced):
-        match = _NUMBERS.fullmatch(part)
-        first = int(match[1]) if match else 0
-        end = int(match[2] or first) if match else 0
-        if not 1 <= first <= end <= last:
+    for first, end in _NUMBERS.findall(value):
+        numbers = range(int(first), int(end or first) + 1)
+        if not numbers or numbers[0] < 1 or numbers[-1] > last:
             raise ValueError(
-                f"{one_line(part, 40)!r} is not among the problems 1 to {last}; "
+                f"{first} to {end or first} is not among the problems 1 to {last}; "
                 "write numbers such as 1, 3, 4"
             )
-        found.update(dict.fromkeys(range(first, end + 1)))
+        found.update(dict.fromkeys(numbers))
     return tuple(found)
 
 
 def _parse_block(body: str, grammar: Grammar) -> Block:
+    """Return the fields of a block; those that no grammar names are not read."""
     stray = stray_character(body)
     if stray:
         raise ValueError(f"it {stray.what}")
-    required = (grammar.name, *grammar.required)
-    every = dict.fromkeys((*required, *grammar.optional, grammar.text))
-    names = list(filter(None, every))
-    form = f"its fields are {', '.join(names)}"
+    head = body
+    text = ""
+    if grammar.text:
+        parts = re.split(
+            rf"^\s*{grammar.text}\s*:", body, maxsplit=1, flags=_LINES
+        )
+        head = parts[0]
+        text = "".join(parts[1:]).strip()
     fields: dict[str, str] = {}
-    rest = iter(body.split("\n"))
-    for line in rest:
-        key, colon, value = line.partition(":")
-        key = key.strip().lower()
-        if colon and key in names and key not in fields:
-            if key == grammar.text:  # the last field: all lines that are left
-                value = "\n".join((value, *rest))
-            fields[key] = value.strip()
-        elif line.strip():
-            what = f"{one_line(line, 40)!r} is no field of a {grammar.tag}"
-            raise ValueError(f"{what}; {form}, each once")
-    for name in required:
-        if name and not fields.get(name):
-            raise ValueError(f"the field {name} is missing or empty; {form}")
-    return Block(fields, fields.pop(grammar.text, ""))
+    for name, value in _FIELD.findall(head):
+        fields[name.lower()] = value.strip()
+    for name in filter(None, (grammar.name, *grammar.required)):
+        if not (text if name == grammar.text else fields.get(name)):
+            raise ValueError(f"the field {name} is missing or empty")
+    return Block(fields, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,24 +418,12 @@ class TreeCell(NamedTuple):
         return f"{self.tier.value} {self.domain}"
 
 
-@dataclass(frozen=True, slots=True)
-class WrongAttempt:
-    """An attempt that did not give the expected answer."""
-
-    tier: TierName
-    index: int
-    answer: str | None
-    tail: str
-
-
 class FailedProblem(NamedTuple):
-    """A training problem that a tier did not deliver, and the cards each tier read."""
+    """A training problem that a tier did not deliver."""
 
     problem: Problem
-    exit: str
-    attempts: tuple[WrongAttempt, ...]
-    shown: Mapping[TierName, tuple[str, ...]]
-    answer: str | None = None  # the solve's, after all tiers
+    record: Solution
+    attempts: tuple[Attempt, ...]  # the tier's wrong ones, with how they end
 
     @classmethod
     def of(
@@ -452,50 +433,9 @@ class FailedProblem(NamedTuple):
         attempts = []
         for each in record.attempts:
             if each.tier is tier and not each.correct:
-                tail = text_of(each)[-TAIL_CHARS:]
-                attempts.append(
-                    WrongAttempt(tier, each.index, each.answer, tail)
-                )
-        shown = {recall.tier: recall.cards for recall in record.recalls}
-        return cls(
-            problem,
-            record.exit_name,
-            tuple(attempts),
-            shown,
-            record.answer,
-        )
-
-    @property
-    def outcome(self) -> str:
-        """Return where the problem left the ladder, and the cards read on the way."""
-        read = []
-        for tier in TierName:
-            if tier in self.shown:
-                cards = ", ".join(self.shown[tier]) or "none"
-                read.append(f"{tier.value} {cards}")
-        return f"Exit: {self.exit}. Cards read: {'; '.join(read) or 'none'}."
-
-
-def failures(
-    records: Iterable[Solution],
-    problems: Mapping[str, Problem],
-    cell: TreeCell,
-    text_of: TextOf,
-) -> tuple[FailedProblem, ...]:
-    """Return the problems of a cell that reached its tier and were not solved there.
-
-    A problem that left at ES is beyond the tree's reach: ES reads no card.
-    """
-    found = []
-    for record in records:
-        tiers = [attempt.tier for attempt in record.attempts]
-        if cell.domain not in record.domains or cell.tier not in tiers:
-            continue
-        delivered = tiers[-1] is cell.tier and record.correct
-        if not delivered:
-            problem = problems[record.problem]
-            found.append(FailedProblem.of(record, problem, cell.tier, text_of))
-    return tuple(found)
+                update = {"text": text_of(each)[-TAIL_CHARS:]}
+                attempts.append(each.model_copy(update=update))
+        return cls(problem, record, tuple(attempts))
 
 
 def format_problem(

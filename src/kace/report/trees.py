@@ -15,7 +15,6 @@ from kace.cards.card import (
     UNIVERSAL,
     Card,
     Difficulty,
-    LiftMark,
     Status,
     lift_of,
     read_payload,
@@ -25,7 +24,7 @@ from kace.cards.tree import Domain
 from kace.config import RetrievalConfig, profile_of
 from kace.errors import KaceError
 from kace.ladder.prompt import Context, solver_prompt
-from kace.learning.report import CardReport, Fate, LearningReport, report_of
+from kace.learning.report import Fate, LearningReport, report_of
 from kace.models.base import Messages
 from kace.report.charts import lift_scale, scale_over
 from kace.report.inbox import Inbox
@@ -227,7 +226,6 @@ def learner_page(request: PageRequest) -> Page:
     name = request.parts["learner"]
     item = request.workspace.item("learner", name)
     report = report_of(item.path)
-    stories = report.cards[:LEARNED]
     waiting = []
     for inbox in request.workspace.items("inbox"):
         waiting += [inbox.name] * len(Inbox(inbox.path).waiting())
@@ -238,7 +236,7 @@ def learner_page(request: PageRequest) -> Page:
     values = {
         "name": name,
         "waiting": waiting,
-        "stories": stories,
+        "cards": report.cards[:LEARNED],
         "addresses": addresses,
         **_report_values(report),
     }
@@ -246,25 +244,14 @@ def learner_page(request: PageRequest) -> Page:
     return Page("learner.html", name, values, refresh=refresh)
 
 
-def newest_lift(story: CardReport) -> LiftMark | None:
-    """Return the newest lift of a card, to be drawn."""
-    lift = story.lift
-    return LiftMark(lift.effect, lift.low, lift.high) if lift else None
-
-
 def _report_values(report: LearningReport) -> dict[str, object]:
     """Return a report with the scales of its charts."""
     ends = [end for score in report.scores for end in score.interval]
-    lifts = []
-    for story in report.cards:
-        lift = newest_lift(story)
-        if lift and not lift.vague:
-            lifts.append(lift)
+    lifts = filter(None, map(measured_lift, report.cards))
     return {
         "report": report,
-        "lift_of": newest_lift,
         "run_scale": scale_over(min(ends or [0]), max(ends or [1]), about=6),
-        "lift_scale": lift_scale(lifts),
+        "lift_scale": lift_scale(list(lifts)),
     }
 
 
