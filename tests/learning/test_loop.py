@@ -84,7 +84,7 @@ def test_a_quick_run_keeps_every_card_also_one_that_misleads(tmp_path: Path):
 
 
 def test_a_domain_is_judged_in_one_letter_with_the_cards_of_both_tiers(tmp_path: Path):
-    learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **QUICK, wordings=0)
+    learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **QUICK)
     steps = [line.step for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")]
     for what in ("illustrate", "admit"):
         places = sorted(step.place for step in steps if step.what == what)
