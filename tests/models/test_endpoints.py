@@ -1,6 +1,7 @@
 """Several servers of one model, on real sockets: where calls go, and what becomes of them when a server dies."""
 
 import asyncio
+import copy
 import logging
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from kace.cli.doctor import examine
 from kace.config import Caps, base_urls, load_config
 from kace.errors import KaceError, UsageError
 from kace.models import open_model
-from kace.models.base import AttemptKey, ModelError, Request, Sampling, Transient, chat
+from kace.models.base import AttemptKey, Failure, ModelError, RateLimited, Request, Sampling, Transient, chat
 from kace.models.budget import Ledger, Metered
 from kace.models.http import OpenAIModel, Servers
 from kace.models.limits import Limited
@@ -190,3 +191,13 @@ def test_the_first_address_names_a_run_and_its_calls_so_that_others_may_be_added
     assert default_folder("eval", alone, b"") == default_folder("eval", many, b"")
     assert "endpoints" not in alone
     assert many["endpoints"] == ["http://a/v1", "http://b/v1"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RateLimited("429", 3.0), Transient("reset"), ModelError(Failure.TIMEOUT, "slow"), UsageError("no", fix="yes")],
+)
+def test_an_error_survives_the_way_from_a_worker(error):
+    error.billed = False
+    found = copy.copy(error)
+    assert type(found) is type(error) and str(found) == str(error) and vars(found) == vars(error)

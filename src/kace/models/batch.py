@@ -54,7 +54,6 @@ from kace.models.cache import CallRecord, CallStore
 from kace.models.http import (
     MALFORMED,
     AnthropicModel,
-    ErrorReport,
     OpenAIModel,
     Remote,
     Response,
@@ -525,16 +524,16 @@ class Jobs(ABC):
             raise Unfinished("unreadable result") from None
         data = json.dumps(body).encode()
         if status != 200:
-            raise self._fault(ErrorReport(Response(status, {}, data)))
+            raise self._fault(Response(status, {}, data))
         try:
             reply = self.remote.read_reply(data, 0.0)
         except ModelError as error:
             raise Unfinished(error.message) from None
         return replace(reply, batch=True)
 
-    def _fault(self, report: ErrorReport) -> Exception:
-        error = self.remote.error_of(report)
-        name = report.unsupported(self.remote.OPTIONAL, frozenset())
+    def _fault(self, response: Response) -> Exception:
+        error = self.remote.error_of(response)
+        name = self.remote.find_unsupported(response, frozenset())
         if name:
             self.remote.leave_out(name)
         if name or isinstance(error, RateLimited | Transient):
@@ -573,7 +572,7 @@ class Jobs(ABC):
             if response.status >= 300:
                 start = await response.content.read(10_000)
                 failed = Response(response.status, response.headers, start)
-                raise self.remote.error_of(ErrorReport(failed))
+                raise self.remote.error_of(failed)
             yield response
 
 

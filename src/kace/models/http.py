@@ -90,6 +90,11 @@ class Response(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
+    @property
+    def text(self) -> str:
+        """As much of the body as an error may need."""
+        return self.body[:40_000].decode("utf-8", "replace")[:10_000]
+
 
 _UNSENT = (
     aiohttp.ClientConnectorError,
@@ -297,30 +302,6 @@ _NO_CREDIT = re.compile(
 )
 
 
-class ErrorReport:
-    """An error response, in whatever shape a server sends it."""
-
-    def __init__(self, response: Response) -> None:
-        self.status = response.status
-        self.text = response.body[:40_000].decode("utf-8", "replace")[:10_000]
-        self.message = self.text[:1000]
-        with suppress(*MALFORMED):
-            fields = json.loads(response.body)
-            self.message = str(fields.get("error", fields)["message"])
-        self.wait = retry_after(response.headers)
-
-    def unsupported(
-        self, optional: Sequence[str], left_out: frozenset[str]
-    ) -> str | None:
-        """Return the optional parameter that the server does not support."""
-        if self.status in (400, 403, 422) and _UNSUPPORTED.search(self.text):
-            for name in optional:
-                named = re.search(rf"\b{name}\b", self.text, re.I)
-                if named and name not in left_out:
-                    return name
-        return None
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait by `Retry-After`, if it has a number."""
     with suppress(ValueError):
@@ -446,11 +427,10 @@ class Remote(ABC):
             )
             if 200 <= response.status < 300:
                 return response.body
-            report = ErrorReport(response)
-            fault = self.error_of(report)
+            fault = self.error_of(response)
             if isinstance(fault, ModelError):
                 fault.billed = False
-            parameter = report.unsupported(self.OPTIONAL, left_out)
+            parameter = self.find_unsupported(response, left_out)
             if parameter is None:
                 raise fault
             self.leave_out(parameter)
@@ -463,26 +443,44 @@ class Remote(ABC):
             what = "%s does not support '%s' for %s: left out from now on"
             log.warning(what, self.url, parameter, self._model)
 
-    def error_of(self, report: ErrorReport) -> ModelError | KaceError:
+    def find_unsupported(
+        self, response: Response, left_out: frozenset[str]
+    ) -> str | None:
+        """Return the optional parameter that an error response rejects."""
+        text = response.text
+        if response.status in (400, 403, 422) and _UNSUPPORTED.search(text):
+            for name in self.OPTIONAL:
+                named = re.search(rf"\b{name}\b", text, re.I)
+                if named and name not in left_out:
+                    return name
+        return None
+
+    def error_of(self, response: Response) -> ModelError | KaceError:
         """Return what an error response means."""
-        line = one_line(f"{report.status} from {self.url}: {report.message}")
-        status = report.status
+        text = response.text
+        message = text[:1000]
+        with suppress(*MALFORMED):
+            fields = json.loads(response.body)
+            message = str(fields.get("error", fields)["message"])
+        line = one_line(f"{response.status} from {self.url}: {message}")
+        wait = retry_after(response.headers)
+        status = response.status
         fix = f"check the model's name and the base URL, {self.URL_HINT}"
-        if _NO_CREDIT.search(report.text):
+        if _NO_CREDIT.search(text):
             fix = "add credit to the account, or use another key or model"
-        elif status == 429 or (status in (503, 529) and report.wait):
-            return RateLimited(line, report.wait)
+        elif status == 429 or (status in (503, 529) and wait):
+            return RateLimited(line, wait)
         elif status in (408, 409, 425) or status >= 500:
             return Transient(line)
         elif status in (400, 413, 422):
-            if _NOT_ALLOWED.search(report.text):
+            if _NOT_ALLOWED.search(text):
                 return ModelError(Failure.REFUSED, line)
-            too_long = status == 413 or _TOO_LONG.search(report.text)
+            too_long = status == 413 or _TOO_LONG.search(text)
             if self.answered or too_long:
                 return ModelError(Failure.PROVIDER_ERROR, line)
             line = f"the server rejects requests for '{self._model}' ({line})"
             fix = "change what it names"
-            if lacks_room(report.message):
+            if lacks_room(message):
                 fix = (
                     "ask for fewer tokens: --set teacher_max_tokens=N for a teacher, "
                     "--set max_tokens=N for a solver"

@@ -25,7 +25,6 @@ class Facts(NamedTuple):
     """What a worker reports of itself when it is up."""
 
     kace: str
-    name: str
     identity: str
 
 
@@ -42,7 +41,7 @@ class RayWorker:
             model = self._open()
         except KaceError as error:
             return error
-        return Facts(version("kace"), model.name, model.identity)
+        return Facts(version("kace"), model.identity)
 
     async def complete(self, request: Request) -> Reply | Exception:
         """Answer one request."""
@@ -62,12 +61,12 @@ class RayWorker:
 class RayServer:
     """One worker, as a server that calls are sent to."""
 
-    def __init__(self, ray: Any, actor: Any, number: int, facts: Facts) -> None:
+    def __init__(self, ray: Any, actor: Any, name: str, identity: str) -> None:
         self._ray = ray
         self._actor = actor
-        self.url = f"ray:{number}"
-        self.name = facts.name
-        self.identity = facts.identity
+        self.url = "a Ray worker"
+        self.name = name
+        self.identity = identity
         self.reached = True  # it has reported its facts
 
     async def complete(self, request: Request) -> Reply:
@@ -109,18 +108,19 @@ def open_servers(config: Config) -> list[RayServer]:
         ray.wait(list(starting), num_returns=1, timeout=START_SECONDS)
         up, _ = ray.wait(list(starting), num_returns=most, timeout=10)
     servers = []
-    for number, reference in enumerate(up):
+    for reference in up:
         try:
             facts = ray.get(reference)
         except ray.exceptions.RayError as error:
-            facts = Facts(one_line(f"no kace that starts: {error}"), "", "")
+            facts = Facts(one_line(f"no kace that starts: {error}"), "")
         if isinstance(facts, KaceError):
             raise facts
         if facts.kace != version("kace"):
             what = f"a Ray worker has {facts.kace}"
             fix = f"install kace {version('kace')} on every node"
             raise KaceError(what, fix=fix)
-        servers.append(RayServer(ray, starting[reference], number, facts))
+        actor = starting[reference]
+        servers.append(RayServer(ray, actor, config.model, facts.identity))
     if not servers:
         what = f"no Ray worker came up in {START_SECONDS:.0f} s"
         fix = "add nodes with free CPUs, and run the same command again"
