@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kace.ladder.tiers import LOCKED, PAPER_CALLS, ExitPath, Lens, TierName
+from kace.ladder.tiers import LOCKED, ExitPath, Lens, TierName
+from tests.exits import PAPER_CALLS
 
 
 def test_the_ladder_is_two_then_three_then_five():

@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from kace.files import whole_lines
 from kace.ladder.record import Damage, Solution
-from kace.ladder.tiers import PAPER_CALLS, ExitPath
+from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.runs.table import SolveRow, Table
+from tests.exits import PAPER_CALLS
 
 MANIFEST = {"v": 1, "config": {"model": "scripted/made-up"}, "tree": None}
 

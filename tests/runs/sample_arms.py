@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from kace.ladder.tiers import PAPER_CALLS, ExitPath
+from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
 from kace.runs.table import SolveRow, Table
+from tests.exits import PAPER_CALLS
 
 SIZES = (2, 3, 5)
 GATES = (ExitPath.ES_UNANIMOUS, ExitPath.MS_MAJORITY, ExitPath.HS_PLURALITY)

@@ -261,12 +261,10 @@ def solver_prompt(
     """Return the prompt of one attempt. With a tier, it has the tier's role and the paper's lens."""
     context = context.beside(problem)
     turns = context.demonstrations
-    # The empty-prompt control has the shape that cards would have: without text, if they are demonstrations.
-    empty_turns = context.empty_block and context.placement == "demonstrations"
-    empty_text = context.empty_block and not empty_turns
+    as_turns = context.placement == "demonstrations"
     instructions = context.instructions or template("solve", subject)
     finish = template("finish", subject)
-    if turns or empty_turns:
+    if turns or (context.empty_block and as_turns):
         # With a demonstration there is no lens: a small model would follow the lens instead.
         lens = None
     steer = role = knowledge = block = learned = notes = ""
@@ -275,7 +273,8 @@ def solver_prompt(
         steer = template(f"{folder}lens_{lens.value}", subject)
     if tier and tier is not TierName.FLAT:
         role = template(f"paper/role_{tier.value.lower()}", subject)
-    if context.text_cards or empty_text:
+    # The empty-prompt control has the shape that cards would have: without text, if they are demonstrations.
+    if context.text_cards or (context.empty_block and not as_turns):
         knowledge = template("knowledge")
         block = _paragraphs(knowledge, card_block(context.text_cards))
     if context.notes:
@@ -297,11 +296,10 @@ def solver_prompt(
 def shown_text(cards: Sequence[Card], placement: Placement) -> str:
     """Return what an attempt reads of cards, for counting tokens."""
     context = Context(tuple(cards), placement=placement)
-    parts = []
+    turns = _conversation(context.demonstrations, template("finish"))
+    parts = [message.content for message in turns]
     if context.text_cards:
-        parts.append(card_block(context.text_cards))
-    for message in _conversation(context.demonstrations, template("finish")):
-        parts.append(message.content)
+        parts.insert(0, card_block(context.text_cards))
     return "\n".join(parts)
 
 

@@ -206,7 +206,3 @@ def ladder_of(names: Iterable[TierName]) -> tuple[Tier, ...]:
 
 FALLBACK_GATE = Gate(2)
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""
-
-PAPER_CALLS = MappingProxyType(
-    dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True))
-)
