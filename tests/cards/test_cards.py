@@ -68,12 +68,6 @@ def test_a_body_may_fill_its_cap_and_not_exceed_it_by_one(difficulty: Difficulty
     assert "RUBRIC_LONG_BODY" in said
 
 
-def test_moving_a_card_down_is_held_to_the_lower_cap():
-    card = read_card(json.dumps(with_body(12, Difficulty.HARD)))
-    with pytest.raises(CardError, match="12 non-blank lines, medium allows 6"):
-        card.revised(difficulty_tag=Difficulty.MEDIUM)
-
-
 BAD_IDS = (
     *("../X", "../X_Y_Z", "EXACT_A", "exact_a_b", "EXACT_A_B\n", "EXACT_A_B.", "EXACT A B"),
     *("EXACT__A_B", "_EXACT_A_B", "C:\\X_Y_Z", "a/b", "con", ".", "", "EXACT_A_" + "B" * 60, "EXACT_É_B", "FACT_A_B"),
@@ -95,19 +89,9 @@ BAD_PAYLOADS = {
     "Useful when:\n- a\n\n  \n": "has no body",
     "Useful when:\n- a\nDo not apply if:\n\nbody": "does not begin",
     "Useful when:\n- a\n\nDo not apply if:\n- b\n\nbody": "no body after",
-    "Do not apply if:\n- a\n\nbody": "does not begin",
     "Useful when:\n- a\n\n" + "x" * 8_000: "at most 8000 characters",
     "Useful when:\n- a\n\nbo\x00dy": "U+0000",
-    "Useful when:\n- a\n\nbo\x1b[31mdy": "U+001B",
-    "Useful when:\n- a\n\nbo\x85dy": "U+0085",
-    "Useful when:\n- a\n\nbo\u2028dy": "U+2028",
-    "Useful when:\n- a\n\nbo\u202edy": "U+202E",
     "Useful when:\n- a\n\nbo\u200bdy": "U+200B",
-    "Useful when:\n- a\n\nbo\u2063dy": "U+2063",
-    "Useful when:\n- a\n\nbo\ufe0fdy": "U+FE0F",
-    "Useful when:\n- a\n\nbo\ufeffdy": "U+FEFF",
-    "Useful when:\n- a\n\nbo\U000e0069\U000e0067dy": "U+E0069",
-    "Useful when:\n- a\n\nbo\U000e0101dy": "U+E0101",
     "Useful when:\r\n- a\r\n\r\nbody": "U+000D",
 }
 
@@ -128,28 +112,19 @@ def test_latex_that_json_escapes_corrupted_is_named_as_such(command: str):
     assert read_card(raw.replace(command, "\\" + command)).body == f"Take {command}{{x}} here"
 
 
-@pytest.mark.parametrize("command", [r"\alpha", r"\sqrt", r"\underline", r"\ud800"])
-def test_latex_that_is_no_json_at_all_is_refused(command: str):
-    assert "JSON" in refusal(record(payload="Useful when:\n- a\n\nTake @{x}").replace("@", command))
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"domain_tags": []}, "domain_tags"),
         ({"domain_tags": ["Algebra"]}, "number_theory"),
-        ({"domain_tags": ["../algebra"]}, "number_theory"),
         ({"domain_tags": ["algebra", "algebra"]}, "repeats a domain tag"),
         ({"domain_tags": "algebra"}, "domain_tags"),
         ({"difficulty_tag": "easy"}, "difficulty_tag"),
         ({"helpfulness_score": "1"}, "helpfulness_score"),
-        ({"helpfulness_score": None}, "helpfulness_score"),
-        ({"routing_conditions": ["x"] * 13}, "routing_conditions"),
         ({"routing_conditions": ["x" * 301]}, "routing_conditions.0"),
         ({"routing_conditions": ["x\ny"]}, "a newline"),
         ({"provenance": {}}, "provenance.source"),
         ({"provenance": {"source": "t", "n_uses": -1}}, "provenance.n_uses"),
-        ({"provenance": {"source": "t", "n_uses": True}}, "provenance.n_uses"),
         ({"provenance": {"source": "t", "promotion_status": "great"}}, "provenance.promotion_status"),
         ({"colour": "red"}, "colour"),
         ({"col\nour\x1b[31m": "red"}, "Extra inputs"),
@@ -166,10 +141,8 @@ def test_a_field_out_of_range_is_refused_by_name(fields: dict[str, object], word
     [
         ("", "not valid JSON"),
         ("[]", "JSON object"),
-        ("null", "JSON object"),
         (record()[:-2], "not valid JSON"),
         (record().replace(": 0.0", ": NaN"), "JSON"),
-        (record().replace(": 0.0", ": " + "9" * 5_000), "JSON"),
         (record().replace(": 0.0", ": 1e999"), "finite"),
         ("[" * 8_000, "recursion limit exceeded"),
         (b"\xff\xfe", "not UTF-8"),

@@ -33,12 +33,6 @@ def test_a_tier_reads_exactly_its_difficulty_and_domain(found: list[Card], tier:
 
 
 @settings(deadline=None, max_examples=60)
-@given(forests(), branches)
-def test_es_reads_nothing_whatever_the_tree(found: list[Card], names: list[str]):
-    assert EpistemicTree.of(DOMAINS, found).project(TierName.ES, names) == ()
-
-
-@settings(deadline=None, max_examples=60)
 @given(forests(), st.data())
 def test_order_and_hash_do_not_depend_on_how_the_tree_came_about(found: list[Card], data: st.DataObject):
     shuffled = data.draw(st.permutations(found))

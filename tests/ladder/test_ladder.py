@@ -70,10 +70,6 @@ def test_every_exit(answers: list[str | None], path: ExitPath, winner: str | Non
     assert solution.paper_calls == solution.real_calls == model.calls == calls
 
 
-def test_votes_are_over_values_not_strings():
-    assert run(Scripted(says(["1/2", "0.5"])), expected=r"\frac12").correct is True
-
-
 def test_the_hard_tier_breaks_ties_by_earlier_support():
     # 8 and 9 have two votes each at HS; 9 was also the answer of one MS attempt.
     solution = run(Scripted(says(["1", "2", "3", "4", "9", "8", "9", "8", "9", "7"])))

@@ -105,16 +105,6 @@ def test_elsewhere_a_card_is_its_rule_and_no_example():
     assert ASKED.worked in shown_text((with_example,), "demonstrations")
 
 
-@pytest.mark.parametrize("lens", [None, *Lens])
-def test_cards_without_examples_read_the_same_as_turns_and_as_text(lens: Lens | None):
-    cards = (card(), card("Add.", 2))
-    told, turns = (
-        solver_prompt("2+2?", lens, Context(cards, placement=at)) for at in ("instructions", "demonstrations")
-    )
-    assert told == turns, "messages and hash"
-    assert shown_text(cards, "demonstrations") == shown_text(cards, "instructions")
-
-
 def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
     bare = solver_prompt("2+2?", Lens.DOMAIN_PATTERNS, Context(empty_block=True, placement="demonstrations")).messages
     assert bare == solver_prompt("2+2?", None).messages

@@ -12,6 +12,7 @@ from kace.cards.card import Card, Difficulty, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line, explanation
 from kace.config import load_config
+from kace.errors import UsageError
 from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.policies import (
@@ -243,21 +244,9 @@ def test_a_session_opens_the_teacher_under_a_role_and_the_manifest_names_it():
 
     assert LOOP.run(work()) == {"solver": 10, "synthesis": 1}
     named = manifest_of(config)["config"]
-    assert isinstance(named, dict)
-    assert (named["synthesis"], named["teacher"]) == (True, "scripted/steady")
-    off = manifest_of(load_config({"model": "scripted/steady", "teacher": "scripted/steady"}, env={}))["config"]
-    assert isinstance(off, dict)
-    assert off["synthesis"] is False
-    assert "teacher" not in off
-
-
-def test_the_command_needs_a_teacher_and_leaves_nothing_behind(tmp_path: Path):
-    (tmp_path / "p.jsonl").write_text('{"problem": "Throw", "answer": "3"}\n')
-    done = run_kace(tmp_path, "solve", "--file", "p.jsonl", "--model", "scripted/steady", "--set", "synthesis=true")
-    assert done.returncode == 2
-    assert done.stderr.count("kace:") == 1
-    assert "--teacher" in done.stderr
-    assert not (tmp_path / "runs").exists()
+    assert (named["synthesis"], named["teacher"]) == (True, "scripted/steady")  # type: ignore[index]
+    with pytest.raises(UsageError, match="no teacher is named"):
+        load_config({"model": "scripted/steady", "synthesis": True}, env={}).for_teacher()
 
 
 def test_the_command_finishes_from_what_a_teacher_wrote(tmp_path: Path):

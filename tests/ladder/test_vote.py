@@ -49,11 +49,6 @@ def test_what_is_stated_goes_before_what_has_no_value():
     assert positions([r"\ln 2", "x=5", "y=5"], pairs) == [(0, 1), (2,)]
 
 
-def test_the_representative_is_the_earliest_member():
-    (only,) = classes([r"\ln 2", "3"], {frozenset((r"\ln 2", "3"))})
-    assert only.answer.text == r"\ln 2"
-
-
 def test_ties_go_to_support_over_all_attempts_then_to_the_lowest_index():
     # Tier is positions 2..4. Both 5 and 6 have one vote there; 6 was also given earlier.
     vote = count(classes(["6", "9", "5", "6", None]), 2, 5)
@@ -67,12 +62,3 @@ def test_ties_go_to_support_over_all_attempts_then_to_the_lowest_index():
 def test_every_answer_is_in_exactly_one_class(texts):
     found = sorted(p for positions_ in positions(texts) for p in positions_)
     assert found == [i for i, text in enumerate(texts) if text is not None]
-
-
-@given(st.lists(st.sampled_from(["1", "2", "2/2", "3", None]), min_size=1, max_size=10), st.randoms())
-def test_the_winner_has_most_votes(texts, rng):
-    vote = count(classes(texts), 0, len(texts))
-    if vote.leader is None:
-        assert all(text is None for text in texts)
-    else:
-        assert vote.leader.votes == max(s.votes for s in vote.standings)
