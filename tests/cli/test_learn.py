@@ -197,7 +197,7 @@ def test_the_demo_runs_the_whole_loop_and_resumes(kace: Kace, tmp_path: Path):
     assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
     assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
     assert "replies are recorded" in first.stdout
-    report = kace("learn", "report", "demo").stdout
+    report = kace("learn", "report", "demo/tree").stdout
     assert "gave 4 cards. 4 passed admission; kept in the tree: 4," in " ".join(report.split())
     assert "scripted/recorded" in (tmp_path / "demo" / "tree" / "cards.jsonl").read_text()
     refused = kace(*demo, "--train", "train.jsonl")

@@ -284,7 +284,7 @@ def test_the_bill_of_calls_is_by_role_and_by_epoch_and_phase(tmp_path: Path):
     learned(tmp_path / "tree")
     write_atomic(tmp_path / "tree" / "learn" / "bill.json", bill.model_dump_json())
     lines = [" ".join(line.split()) for line in report_lines(report_of(tmp_path / "tree"))]
-    assert any(line.startswith("epoch 1 add: teacher 2 calls, 200 tokens in (80 cached, 0") for line in lines)
+    assert any(line.startswith("epoch 1 add: teacher: 2 calls, 200 tokens in (80 cached, 0") for line in lines)
 
 
 def test_an_unknown_price_makes_no_total(tmp_path: Path):

@@ -306,8 +306,7 @@ def report(options: Options, tree: Path) -> None:
     TREE is the tree that kace learn made, finished or not. `kace view TREE` shows every
     card with its lift, and who refused what and why; so does --json.
     """
-    inner = tree / "tree"  # where `kace learn --demo` puts it, beside its runs
-    _show_report(options, inner if (inner / "learn").is_dir() else tree)
+    _show_report(options, tree)
 
 
 def _show_report(options: Options, tree: Path) -> None:
@@ -370,14 +369,12 @@ def _head(report: LearningReport) -> Iterator[str]:
 
 def _costs(report: LearningReport) -> Iterator[str]:
     bill = report.bill
-    if bill.roles:
-        yield ""
     for cost in (*bill.roles, *bill.parts):
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
-        cache = f"{cost.cached:,} cached, {cost.written:,} written"
         yield (
-            f"{plain(cost.role, 30):30} {cost.calls:,} calls, {cost.input:,} tokens in "
-            f"({cache}), {cost.output:,} out, {usd}"
+            f"{cost.role}: {cost.calls:,} calls, {cost.input:,} tokens in "
+            f"({cost.cached:,} cached, {cost.written:,} written), {cost.output:,} out, "
+            f"{usd}"
         )
     if bill.roles and bill.usd is not None:
         yield f"together     {bill.usd:,.2f} USD"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kace.cards.card import Card, Status, lift_of
+from kace.cards.card import Card, Status
 from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
@@ -105,7 +105,7 @@ class LearningReport:
     progress: str  # how far an unfinished run came
     funnel: dict[str, int]  # what became of everything proposed
     runs: tuple[RunScore, ...]
-    cards: tuple[Card, ...]  # highest lift first, then those not measured
+    cards: tuple[Card, ...]  # highest lift first
     proposals: tuple[Proposal, ...]
     comparisons: tuple[tuple[int, Comparison], ...]  # each with its epoch
     gaps: tuple[tuple[str, str], ...]  # a domain, and what no card covers
@@ -183,7 +183,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         progress=progress,
         funnel=funnel,
         runs=tuple(runs),
-        cards=tuple(sorted(tree.cards.values(), key=_rank)),
+        cards=tuple(sorted(tree, key=lambda card: -card.helpfulness_score)),
         proposals=proposals,
         comparisons=tuple(comparisons),
         gaps=tuple(gaps),
@@ -229,12 +229,6 @@ def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
             yield Proposal(
                 step, card.card_id, card, fate, refused, merges.get(key)
             )
-
-
-def _rank(card: Card) -> tuple[float, str]:
-    """Return the place of a card among those of a tree."""
-    lift = lift_of(card)
-    return -lift.mark.effect if lift else math.inf, card.card_id
 
 
 def _funnel(

@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from kace.answers.extract import Answer
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Example
+from kace.cards.card import UNIVERSAL, Card, Example
 from kace.errors import one_line
-from kace.learning.teacher import CardRefusal, TreeCell
+from kace.learning.teacher import CardRefusal
 from kace.problems import Problem
 
 SMALL = 12  # whole numbers up to this occur in any formula; spelled out, they stay words
@@ -72,25 +72,21 @@ _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 
 
 def check_card(
-    card: Card, cell: TreeCell, leaks: LeakScreen, domains: Sequence[str]
+    card: Card, leaks: LeakScreen, domains: Sequence[str]
 ) -> CardRefusal | None:
-    """Return the first rule of code that a card breaks at a cell, or `None`."""
-    for rule, reason in _broken_rules(card, cell, domains):
+    """Return the first rule of code that a card breaks, or `None`."""
+    for rule, reason in _broken_rules(card, domains):
         return CardRefusal.by_code(card.card_id, rule, reason)
     return leaks.find(card)
 
 
 def _broken_rules(
-    card: Card, cell: TreeCell, domains: Sequence[str]
+    card: Card, domains: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the rules that a card breaks by itself or by its place, with reasons."""
-    given = card.difficulty_tag
     for tag in card.domain_tags:
         if tag not in (UNIVERSAL, *domains):
             yield "wrong_domain", f"there is no domain {tag!r}"
-    if given not in (cell.difficulty, Difficulty.UNIVERSAL):
-        reads = f"{cell.tier.value} reads {cell.difficulty.value} and universal"
-        yield "wrong_tier", f"its difficulty is {given.value}, and {reads}"
     examples = [example.text for example in card.examples]
     yield from banned_phrases(visible("\n".join((shown_text(card), *examples))))
     if is_vague(card.body):

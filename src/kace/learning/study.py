@@ -28,7 +28,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card, Difficulty
+from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card
 from kace.cards.store import TreeStore
 from kace.cards.tree import Change, Domain, EpistemicTree, applied
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
@@ -748,11 +748,8 @@ class Study(Workbench):
         return {one_line(problem.name): problem for problem in self.train}
 
     def screen(self, card: Card) -> CardRefusal | None:
-        """Return the rule of code that a card breaks where it lives."""
-        hard = card.difficulty_tag is Difficulty.HARD
-        tier = TierName.HS if hard else TierName.MS
-        cell = TreeCell(tier, card.domain_tags[0])
-        return check_card(card, cell, self.leaks, self.tree.domain_names)
+        """Return the rule of code that a card breaks, or `None`."""
+        return check_card(card, self.leaks, self.tree.domain_names)
 
     async def teacher_step(
         self,

@@ -228,21 +228,14 @@ MAX_REPEATED_CHARS = 100_000  # of the earlier reply, in a repair round
 _TURN_MARKER = re.compile(r"<(?=\|\w+\|>)")
 
 
+@dataclass(frozen=True)
 class Teacher:
     """Sends requests to one model and parses its replies."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        seed: int = 0,
-        max_tokens: int = 16_000,
-        subject: Subject = MATHEMATICS,
-    ) -> None:
-        self.model = model
-        self.seed = seed
-        self.max_tokens = max_tokens
-        self.subject = subject
+    model: ChatModel
+    seed: int = 0
+    max_tokens: int = 16_000
+    subject: Subject = MATHEMATICS
 
     @property
     def source(self) -> str:
@@ -489,21 +482,14 @@ async def partition(
     teacher: Teacher,
     *,
     most: int = 500,
-    seed: int = 0,
 ) -> Partition:
     """Ask for 3 to 7 disjoint domains over the problems, or a sample of `most`.
 
     The sample depends on the problems' content and the seed, not on their order. Raises
     `KaceError` if two tries give none.
     """
-    shown = shuffled(problems, seed)[:most]
+    shown = shuffled(problems, teacher.seed)[:most]
     limit = min(MAX_PROBLEM_CHARS, MAX_SHOWN_CHARS // max(1, len(shown)))
-    if len(shown) < FEWEST_DOMAINS:
-        raise KaceError(
-            f"{len(shown)} training problems cannot be sorted into "
-            f"{FEWEST_DOMAINS} domains",
-            fix="give more training problems",
-        )
     parts = []
     for number, problem in enumerate(shown, 1):
         parts.append(format_problem(number, problem, limit))
