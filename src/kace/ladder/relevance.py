@@ -550,14 +550,13 @@ def _shares(cards: Sequence[Card]) -> Floats:
     together: Counter[tuple[str, ...]] = Counter()
     for names in cards_by_source(cards).values():
         together.update(permutations(names, 2))
+    places = {card.card_id: place for place, card in enumerate(cards)}
     rows = []
-    for first, one in enumerate(cards):
-        for second, other in enumerate(cards):
-            count = together[one.card_id, other.card_id]
-            if count:
-                sources = other.provenance.supporting_problems
-                rows.append((first, second, count / len(sources)))
-    return np.array(rows, dtype=np.float32).reshape(-1, 3)
+    for pair, count in together.items():
+        first, second = map(places.__getitem__, pair)
+        sources = cards[second].provenance.supporting_problems
+        rows.append((first, second, count / len(sources)))
+    return np.array(sorted(rows), dtype=np.float32).reshape(-1, 3)
 
 
 def _largest_eigenvalue(matrix: Floats) -> float:
