@@ -175,5 +175,4 @@ def thresholds_of(folder: Path) -> dict[str, float] | None:
         )
     except (OSError, ValidationError):
         return None
-    names = {"threshold", "bound", "skip_threshold", "skip_bound", "max_harm"}
-    return found.model_dump(include=names)
+    return found.model_dump(exclude={"problems", "shown"})
