@@ -29,6 +29,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     SecretStr,
+    TypeAdapter,
     ValidationError,
 )
 
@@ -135,16 +136,9 @@ class Preset(NamedTuple):
     sampling: Mapping[str, TierSampling]
 
 
-def _read_presets() -> dict[str, Preset]:
-    presets = {}
-    for name, row in tomllib.loads((DATA / "presets.toml").read_text()).items():
-        model = row.pop("model")
-        sampling = {tier: TierSampling(*draw) for tier, draw in row.items()}
-        presets[name] = Preset(model, sampling)
-    return presets
-
-
-PRESETS = _read_presets()
+PRESETS = TypeAdapter(dict[str, Preset]).validate_python(
+    tomllib.loads((DATA / "presets.toml").read_text(encoding="utf-8"))
+)
 BENCHMARK_PRESETS = {
     "aime25": "aime25",
     "math-hard": "math-hard",

@@ -688,8 +688,8 @@ def join(tokens: Sequence[str]) -> str:
 # Values
 
 
-_OPENING = ("(", "[", r"\{", "{", r"\begin{pmatrix}", r"\begin{vmatrix}")
-_CLOSING = (")", "]", r"\}", "}", r"\end{pmatrix}", r"\end{vmatrix}")
+_OPENING = [r"(", r"[", r"\{", r"{", r"\begin{pmatrix}", r"\begin{vmatrix}"]
+_CLOSING = [r")", r"]", r"\}", r"}", r"\end{pmatrix}", r"\end{vmatrix}"]
 _BELOW = ("<", r"\leq")
 _ORDER = (*_BELOW, ">", r"\geq")
 _LETTER = "|".join(map(re.escape, GREEK))
