@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import csv
 import lzma
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kace.report.charts import ForestRow, Paint, forest
-from kace.report.render import svg
+from kace.report.charts import ForestRow, Paint, Picture, forest
+from kace.report.render import environment
 from kace.runs.stats import Interval, cluster_interval, holm, sign_flip
 
 HERE = Path(__file__).resolve().parent
@@ -722,6 +723,37 @@ def plot_row(found: Difference, name: str, group: str) -> ForestRow:
     elif found.high < 0:
         paint = Paint.BAD
     return ForestRow(name, "", found.mean, found.low, found.high, paint, group)
+
+
+COLOURS = {
+    "paper": "#ffffff",
+    "ink": "#1d2126",
+    "soft": "#555d66",
+    "grid": "#e8e6e0",
+    "good": "#0a7069",
+    "bad": "#b34a1f",
+    "open": "#7b838d",
+}
+"""The CSS variables of charts, as a file has them."""
+
+
+def svg(picture: Picture) -> str:
+    """Return a chart as a file, in literal colours that any program reads."""
+    charts: Any = environment().get_template("charts.svg").module
+    width = f"{picture.width + 20:g}"
+    height = f"{round(picture.height + 20, 2):g}"
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    font = "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\""
+    file = f"""<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" {size} {font}><title>{picture.title}</title>
+<rect width="{width}" height="{height}" fill="var(--paper)"/>
+<g transform="translate(10 10)">
+{charts.marks(picture)}
+</g></svg>
+"""
+    return re.sub(
+        r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file
+    )
 
 
 def draw_plot(published: Published) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -24,23 +22,19 @@ from kace.ladder.tiers import ExitPath
 from kace.report.charts import (
     ExitRow,
     Picture,
-    Spot,
     breadth,
     exit_bars,
     fitted,
-    front,
     scale_over,
-    tradeoff,
 )
 from kace.report.evaluation import (
-    PRINT,
     Evaluation,
     Plot,
     evaluation_of,
     page,
     plots_of,
 )
-from kace.report.render import PHONE, svg
+from kace.report.render import PHONE, environment
 from kace.report.render import REPORT_POLICY as POLICY
 from kace.runs.table import Table
 from tests.html_pages import parsed
@@ -114,7 +108,7 @@ def test_one_arm_needs_no_base():
     alone = evaluation_of(ladders()[1:])
     assert (alone.base, alone.comparisons) == ("", ())
     assert alone.lead.startswith("kace answered")
-    assert not {"difference", "accuracy-against-calls"} & set(named(alone))
+    assert not {"difference"} & set(named(alone))
     assert "Compared with" not in page(alone)
 
 
@@ -160,12 +154,11 @@ def test_the_page_has_a_section_for_everything_there_is(found: Evaluation):
         "Accuracy",
         "Compared with tiered",
         "Harm of the cards shown",
-        "Accuracy against calls",
         "Where solves leave the ladder",
         "What it cost",
         "How the arms were made",
     ]
-    assert len(re.findall(r'class="plot wide"', html)) == len(plots_of(found)) == 4
+    assert len(re.findall(r'class="plot wide"', html)) == len(plots_of(found)) == 3
     parsed(html)
 
 
@@ -174,7 +167,7 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
     harm = told.harm
     assert harm is not None and harm.rate is not None and harm.broken > 0
     html = page(found)
-    section = html[html.index("Harm of the cards shown") : html.index("Accuracy against calls")]
+    section = html[html.index("Harm of the cards shown") : html.index("Where solves leave the ladder")]
     assert f"{harm.rate:.1%}" in section
     assert "EXACT_IT_HELPS" in section
     assert ("breaks more than it gains" in section) == (harm.broken > harm.gained)
@@ -194,7 +187,7 @@ def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():
 
 def test_systems_without_a_ladder_have_no_exits():
     found = evaluation_of(flats())
-    assert set(named(found)) == {"accuracy", "difference", "accuracy-against-calls"}
+    assert set(named(found)) == {"accuracy", "difference"}
     assert "ladder</h2>" not in page(found)
 
 
@@ -225,7 +218,7 @@ def test_text_from_outside_never_becomes_markup():
     assert not [key for key, _ in attacked.attributes if key.startswith("on")]
     assert html.count("&lt;script&gt;") > 10
     for plot in plots_of(found).values():
-        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg(plot.draw(PRINT))).iter()}
+        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(drawn(plot.draw(WIDE))).iter()}
         assert tags <= {"svg", "title", "g", "line", "rect", "circle", "text"}
 
 
@@ -261,6 +254,12 @@ class Mark:
     bottom: float
 
 
+def drawn(picture: Picture) -> str:
+    """The picture as a page has it."""
+    charts: Any = environment().get_template("charts.svg").module
+    return str(charts.on_a_page(picture, "plot"))
+
+
 def marks_of(picture: Picture) -> list[Mark]:
     """The marks of a picture as its file has them, in the picture's coordinates."""
     found = []
@@ -289,11 +288,11 @@ def marks_of(picture: Picture) -> list[Mark]:
         for child in element:
             look(child, x, y)
 
-    look(ET.fromstring(svg(picture)), -10, -10)
-    return found[1:]  # without the paper
+    look(ET.fromstring(drawn(picture)), 0, 0)
+    return found
 
 
-@pytest.mark.parametrize("width", [WIDE, PHONE, PRINT])
+@pytest.mark.parametrize("width", [WIDE, PHONE])
 def test_every_mark_lies_in_its_picture(found: Evaluation, width: float):
     for plot in plots_of(found).values():
         picture = plot.draw(width)
@@ -303,49 +302,15 @@ def test_every_mark_lies_in_its_picture(found: Evaluation, width: float):
             assert mark.top >= -11 and mark.bottom <= picture.height + 11, (plot.name, mark)
 
 
-def test_a_file_has_literal_colours_and_is_well_formed(found: Evaluation):
-    for plot in plots_of(found).values():
-        text = svg(plot.draw(PRINT))
-        root = ET.fromstring(text)
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert "var(" not in text and "class=" not in text
-
-
-def spots(names: Sequence[str] = NAMES) -> list[Spot]:
-    made = []
-    for number, name in enumerate(names):
-        accuracy = 0.5 + 0.03 * math.sin(7 * number) + 0.01 * number
-        calls = (1.0, 5.0, 5.4)[number % 3] - 0.07 * (number // 3)
-        made.append(Spot(name, calls, accuracy, accuracy - 0.14, accuracy + 0.14))
-    return made
-
-
-@pytest.mark.parametrize("width", [WIDE, PRINT, PHONE])
-def test_the_names_of_many_arms_do_not_cover_each_other(width: float):
-    names = [f"{name} {half}" for half in (1, 2) for name in NAMES]
-    picture = tradeoff("t", spots(names), width)
-    labels = [mark for mark in marks_of(picture) if mark.tag == "text" and mark.words[:3] in {n[:3] for n in names}]
-    assert len(labels) == len(names) == 24
-    for one, other in combinations(labels, 2):
-        assert one.right <= width and (one.bottom <= other.top + 2 or other.bottom <= one.top + 2), (one, other)
-
-
 def test_arms_are_drawn_the_base_first_and_then_the_best():
     names = ("single", "tiered", "kace-random", "kace", "best-of-5")
     arms = [an_arm(name, skill=0.02 * place) for place, name in enumerate(names)]
     found = evaluation_of(arms, base="tiered")
-    drawn = [mark.words for mark in marks_of(named(found)["accuracy"].draw(WIDE)) if mark.tag == "text"]
-    order = [words for words in drawn if words in names]
+    words = [mark.words for mark in marks_of(named(found)["accuracy"].draw(WIDE)) if mark.tag == "text"]
+    order = [each for each in words if each in names]
     shares = {arm.name: arm.accuracy or 0 for arm in found.arms}
     assert order[0] == "tiered"
     assert [shares[name] for name in order[1:]] == sorted((shares[name] for name in order[1:]), reverse=True)
-    assert "the ladder, reading its block of the tree" in drawn, "each says what it is"
-
-
-def test_the_front_is_what_no_other_arm_beats():
-    cheap, best = Spot("cheap", 1, 0.4, 0, 1), Spot("best", 5, 0.6, 0, 1)
-    beaten, twin = Spot("beaten", 5, 0.5, 0, 1), Spot("twin", 6, 0.6, 0, 1)
-    assert front([twin, beaten, best, cheap]) == [cheap, best]
 
 
 def test_a_bar_is_as_long_as_its_share():

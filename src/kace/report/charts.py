@@ -27,15 +27,9 @@ PANEL_GAP = 26.0
 PANEL = 300.0  # least width of a panel of exits
 LEGEND = 130.0  # width of an entry of its legend
 HEADING = 26.0  # above the first row of a group
-NAME_LINE = 14.5  # distance between the names beside a plane
-PLANE_TOP = 14.0
-PLANE_FOOT = 46.0
-PLANE_LEFT = 44.0
-WIDTHS = {
-    **dict.fromkeys(" .,:;|!'`()[]{}/\\fijlrtI-", 0.37),
-    **dict.fromkeys("mwMW@%—…", 0.95),
-}
-"""Of letters, as shares of their height."""
+LETTER = (
+    0.62  # the width of a letter as a share of its height, rather too large
+)
 
 
 class Paint(StrEnum):
@@ -46,24 +40,6 @@ class Paint(StrEnum):
     OPEN = "open"
 
 
-COLOURS = {
-    "paper": "#ffffff",
-    "ink": "#1d2126",
-    "soft": "#555d66",
-    "line": "#d5d2ca",
-    "grid": "#e8e6e0",
-    "good": "#0a7069",
-    "bad": "#b34a1f",
-    "open": "#7b838d",
-    "one": "#0a7069",
-    "two": "#6cb0a6",
-    "three": "#e3cf9f",
-    "four": "#dd9464",
-    "five": "#a8431b",
-    "over": "#ffffff",
-    "under": "#1d2126",
-}
-"""The CSS variables of charts, as files have them."""
 EXIT_NAMES: Mapping[ExitPath, str] = {
     ExitPath.ES_UNANIMOUS: "ES unanimous",
     ExitPath.MS_MAJORITY: "MS majority",
@@ -103,23 +79,9 @@ class ExitRow(NamedTuple):
     exits: Mapping[ExitPath, int]
 
 
-class Spot(NamedTuple):
-    """A system by its calls and its accuracy with its interval."""
-
-    name: str
-    calls: float
-    accuracy: float
-    low: float
-    high: float
-
-
 def breadth(words: str, size: float = 12.0, bold: bool = False) -> float:
-    """Estimate the width of words in any common font, rather too large."""
-    total = 0.0
-    for letter in words:
-        usual = 0.74 if letter.isupper() else 0.62
-        total += WIDTHS.get(letter, usual if ord(letter) <= 0x2E80 else 1.0)
-    return size * total * (1.1 if bold else 1.0)
+    """Estimate the width of words in any common font."""
+    return LETTER * size * len(words) * (1.1 if bold else 1.0)
 
 
 def strip_unseen(value: str) -> str:
@@ -132,11 +94,8 @@ def fitted(
 ) -> str:
     """Return words on one line, cut to the room there is."""
     line = " ".join(strip_unseen(words).split())
-    cut = line
-    while cut and breadth(cut, size, bold) > room:
-        line = line[:-1]
-        cut = f"{line.rstrip()}…" if line else ""
-    return cut
+    most = max(1, int(room / breadth("x", size, bold)))
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 class Scale(NamedTuple):
@@ -192,15 +151,10 @@ def scale_around_zero(
 
     It holds zero and follows the values: an interval far wider than any is cut.
     """
-    reach = 0.1
-    low = -0.01
-    high = 0.01
-    for value, start, end in intervals:
-        reach = max(reach, 2.2 * abs(value))
-        low = min(low, start)
-        high = max(high, end)
-    low = max(-reach, low)
-    high = min(reach, high)
+    values, starts, ends = zip((0.0, -0.01, 0.01), *intervals, strict=True)
+    reach = max(0.1, 2.2 * max(map(abs, values)))
+    low = max(-reach, min(starts))
+    high = min(reach, max(ends))
     margin = 0.03 * (high - low)
     step = _round_step((high - low) / about)
     return Scale(low - margin, high + margin, step)
@@ -237,7 +191,9 @@ def forest(
         intervals = [(row.value, row.low, row.high) for row in rows]
         scale = scale_around_zero(intervals, about=ticks)
     else:
-        scale = scale_over(*_ends(rows), about=ticks)
+        low = min(row.low for row in rows)
+        high = max(row.high for row in rows)
+        scale = scale_over(low, high, about=ticks)
     step = 40.0 if narrow else 27.0
     if any(row.about for row in rows):
         step += 14
@@ -265,13 +221,6 @@ def forest(
     return Picture(title, width, top + 40, "forest", values)
 
 
-def _ends(rows: Sequence[ForestRow | Spot]) -> tuple[float, float]:
-    """Return the lowest and the highest end of all intervals."""
-    low = min(row.low for row in rows)
-    high = max(row.high for row in rows)
-    return low, high
-
-
 def exit_bars(
     title: str, panels: Sequence[tuple[str, Sequence[ExitRow]]], width: float
 ) -> Picture:
@@ -294,48 +243,3 @@ def exit_bars(
         "step": LEGEND,
     }
     return Picture(title, width, bottom, "exits", values)
-
-
-def front(spots: Sequence[Spot]) -> list[Spot]:
-    """Return the systems that no other beats on both calls and accuracy."""
-    best: list[Spot] = []
-    for spot in sorted(spots, key=lambda spot: (spot.calls, -spot.accuracy)):
-        if not best or spot.accuracy > best[-1].accuracy:
-            best.append(spot)
-    return best
-
-
-def tradeoff(title: str, spots: Sequence[Spot], width: float) -> Picture:
-    """Draw systems by calls and accuracy, and the line through the unbeaten ones."""
-    names = [breadth(spot.name, 11.5, bold=True) for spot in spots]
-    right = width - PANEL_GAP - min(max(names), 0.36 * width)
-    height = max(340.0, NAME_LINE * len(spots) + 100)
-    bottom = height - PLANE_FOOT
-    most = max(spot.calls for spot in spots)
-    across = scale_over(0.0, most * 1.06, about=int((right - PLANE_LEFT) / 70))
-    up = scale_over(*_ends(spots), about=7)
-    best = front(spots)
-    ordered = sorted(spots, key=lambda spot: (-spot.accuracy, -spot.calls))
-    # Names stand beside the plane in the order of the marks, none over another.
-    named = []
-    free = PLANE_TOP
-    for left, spot in zip(range(len(spots), 0, -1), ordered, strict=True):
-        own = up.at(spot.accuracy, bottom, PLANE_TOP)
-        last = bottom - NAME_LINE * (left - 1)  # room for those below
-        height_of_name = min(max(own, free), last)
-        named.append((spot, height_of_name))
-        free = height_of_name + NAME_LINE
-    values = {
-        "spots": sorted(spots, key=best.__contains__),
-        "best": best,
-        "named": named,
-        "across": across,
-        "up": up,
-        "left": PLANE_LEFT,
-        "top": PLANE_TOP,
-        "right": right,
-        "bottom": bottom,
-        "names": right + PANEL_GAP,
-        "width": width,
-    }
-    return Picture(title, width, height, "plane", values)

@@ -24,10 +24,8 @@ from kace.report.charts import (
     ForestRow,
     Paint,
     Picture,
-    Spot,
     exit_bars,
     forest,
-    tradeoff,
 )
 from kace.report.render import render_document
 from kace.runs.compare import (
@@ -41,7 +39,6 @@ from kace.runs.metrics import NO_CARDS, Metrics, clusters_of
 from kace.runs.table import Table
 
 RECORD = Path(__file__).parents[1] / "data" / "eee-record.txt"
-PRINT = 500.0  # width of a plot in a file, in points
 OWN = "their attempts"
 
 
@@ -212,7 +209,6 @@ def plots_of(found: Evaluation) -> dict[str, Plot]:
     plots = (
         accuracy_plot(found),
         difference_plot(found),
-        tradeoff_plot(found.arms),
         exits_plot(found.ordered),
     )
     return {plot.name: plot for plot in plots if plot}
@@ -220,18 +216,13 @@ def plots_of(found: Evaluation) -> dict[str, Plot]:
 
 def accuracy_plot(found: Evaluation) -> Plot | None:
     """Plot the accuracy of each arm."""
-    systems = {setup["name"]: setup.get("system") for setup in found.setups}
     rows = []
     for arm in found.ordered:
         if arm.wilson is None:
             continue
-        about = ""
-        with suppress(UsageError):
-            spec = spec_of(str(systems[arm.name]))
-            about = spec.about.partition(";")[0]
         paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
         accuracy = arm.accuracy or 0.0
-        rows.append(ForestRow(arm.name, about, accuracy, *arm.wilson, paint))
+        rows.append(ForestRow(arm.name, "", accuracy, *arm.wilson, paint))
     if not rows:
         return None
     title = "Accuracy of each arm"
@@ -272,26 +263,6 @@ def difference_plot(found: Evaluation) -> Plot | None:
     return Plot("difference", title, caption, draw)
 
 
-def tradeoff_plot(arms: Iterable[Metrics]) -> Plot | None:
-    """Plot accuracy against calls."""
-    spots = []
-    for arm in arms:
-        if arm.wilson and arm.paper_calls:  # unknown for scores of other tools
-            place = (arm.paper_calls, arm.accuracy or 0.0, *arm.wilson)
-            spots.append(Spot(arm.name, *place))
-    if len(spots) < 2:
-        return None
-    title = "Accuracy against calls"
-    caption = (
-        "Solver calls by the paper’s count: every attempt of the tiers a solve reached,"
-        " which is 2, 5 or 10 on the locked ladder; calls to route a problem are"
-        " counted apart. Bars are 95 % Wilson intervals. No other arm beats a filled"
-        " one on both."
-    )
-    draw = partial(tradeoff, title, spots)
-    return Plot("accuracy-against-calls", title, caption, draw)
-
-
 def exits_plot(arms: Iterable[Metrics], by: str = OWN) -> Plot | None:
     """Plot where solves leave the ladder; `by` is whose attempts sort the problems."""
     panels = []
@@ -303,9 +274,10 @@ def exits_plot(arms: Iterable[Metrics], by: str = OWN) -> Plot | None:
     )
     for arm in arms:
         if arm.exits:
-            rows = []
-            for row in arm.buckets:
-                rows.append(ExitRow(row.bucket.value, row.problems, row.exits))
+            rows = [
+                ExitRow(row.bucket.value, row.problems, row.exits)
+                for row in arm.buckets
+            ]
             rows.append(ExitRow("all", arm.problems, arm.exits))
             panels.append((arm.name, rows))
     if not panels:

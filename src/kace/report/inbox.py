@@ -6,9 +6,11 @@ link is followed. A reply is written whole or not at all, and never over another
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -60,10 +62,10 @@ class Inbox:
         """List the requests: waiting ones first, then the newest replies."""
         found = []
         for path in self.folder.glob(f"*{REQUEST}"):
-            if _is_plain(path):
+            with suppress(NotHere):
                 found.append(self.entry(path.name.removesuffix(REQUEST)))
         found.sort(key=lambda entry: (entry.asked, entry.name))
-        found.sort(key=lambda entry: -(entry.answered or float("inf")))
+        found.sort(key=lambda entry: -(entry.answered or math.inf))
         return found
 
     def waiting(self) -> list[RequestFile]:
@@ -145,16 +147,16 @@ def parse_request(name: str, text: str) -> TeacherRequest:
     mark = rf"^===== {re.escape(name[-8:])} (system|user|assistant|end) =====$"
     opening, *pieces = re.split(mark, text, flags=re.MULTILINE)
     rules = ""
-    whole = []
+    messages = []
     turns = []
     for role, piece in zip(pieces[::2], pieces[1::2], strict=True):
         words = piece.strip("\n")
-        whole.append(words)
+        messages.append(words)
         if role == "system":
             rules = words
         elif role != "end":
             turns.append(Turn(role, _parts(words)))
-    first = whole[1] if turns else ""
+    first = messages[1] if turns else ""
     about_replies, _, task = rules.partition("## This request")
     heading, _, task = task.partition("\n")
     title = heading.rpartition(":")[2].strip()[:80]
@@ -168,7 +170,7 @@ def parse_request(name: str, text: str) -> TeacherRequest:
         title=title.capitalize() or "Request",
         about=", ".join(found[:2]),
         again=again,
-        whole="\n\n".join(whole).strip(),
+        whole="\n\n".join(messages).strip(),
         draft="" if again else _draft(task + rules, CARD_ID.findall(first)),
     )
 
@@ -190,12 +192,11 @@ def _draft(rules: str, cards: Sequence[str]) -> str:
 def _parts(text: str) -> list[tuple[str, str]]:
     """Return the words and the quotes of a message, in order."""
     found = []
-    end = 0
-    for quote in QUOTE.finditer(text):
-        found.append(("", text[end : quote.start()]))
-        found.append((quote[1], quote[2]))
-        end = quote.end()
-    found.append(("", text[end:]))
+    words, *quotes = QUOTE.split(text)
+    found.append(("", words))
+    for tag, quote, words in zip(*[iter(quotes)] * 3, strict=True):
+        found.append((tag, quote))
+        found.append(("", words))
     return [(tag, words.strip("\n")) for tag, words in found if words.strip()]
 
 

@@ -60,7 +60,6 @@ PER_PAGE = 100
 IN_FILES = 300  # solves of a run that an export has pages for
 CARDS_IN_FILES = 5_000  # cards of a tree that an export has pages for
 RELATED = 6  # other runs that a page offers
-GROUPS = 12  # cards that broke problems
 CAPS = (
     f"An export holds the pages of at most {IN_FILES:,} solves of a run and"
     f" {CARDS_IN_FILES:,} cards of a tree, and nothing that depends on a search or a"
@@ -208,10 +207,6 @@ def run_page(request: PageRequest) -> Page:
         found = table.shares(column)
         if len(found) > 1:
             shares[column] = found
-    broken = []
-    if base is not None:
-        broken = [use for use in table.cards(base=base) if use.broken]
-        broken.sort(key=lambda use: use.gained - use.broken)
 
     def address(**changes: str) -> str:
         query = {**choice.query, **changes}
@@ -224,7 +219,6 @@ def run_page(request: PageRequest) -> Page:
         "metrics": metrics,
         "tree": workspace.tree_of(name),
         "exits_plot": exits_plot([replace(metrics, name=name)], sorted_by),
-        "by_card": broken[:GROUPS],
         "shares": shares,
         "choice": choice,
         "part": slice_of(request, rows, PER_PAGE, IN_FILES),
@@ -444,8 +438,9 @@ def paths_of(workspace: Workspace) -> Iterator[str]:
 
 def _pages_below(workspace: Workspace, item: Item) -> Iterator[tuple[str, ...]]:
     """Iterate over the pages of an item but its first, as parts of their paths."""
+    name = item.name
     if item.kind == "tree":
-        for card in list(workspace.tree(item.name).tree)[:CARDS_IN_FILES]:
+        for card in list(workspace.tree(name).tree)[:CARDS_IN_FILES]:
             yield "card", card.card_id
     elif item.kind == "learner":
         yield ("proposals",)
@@ -453,10 +448,10 @@ def _pages_below(workspace: Workspace, item: Item) -> Iterator[tuple[str, ...]]:
         for entry in Inbox(item.path).entries():
             yield (entry.name,)
     else:
-        for name in workspace.related(item.name)[:RELATED]:
-            yield "against", name
-        base = workspace.base_of(item.name)
-        other = workspace.table(base) if base else None
-        table = workspace.table(item.name)
-        for row in table.solves(sort="", base=other)[:IN_FILES]:
+        for other in workspace.related(name)[:RELATED]:
+            yield "against", other
+        base = workspace.base_of(name)
+        table = workspace.table(base) if base else None
+        rows = workspace.table(name).solves(sort="", base=table)
+        for row in rows[:IN_FILES]:
             yield "problem", row.problem, str(row.seed)

@@ -26,9 +26,7 @@ from kace.cards.card import Card, LiftMark, lift_of
 from kace.errors import KaceError, counted, plural, points, redact
 from kace.ladder.retrieve import estimate
 from kace.report.charts import (
-    COLOURS,
     EXIT_NAMES,
-    Picture,
     breadth,
     fitted,
     lift_scale,
@@ -251,16 +249,6 @@ def _visible(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return strip_unseen(value)
     return value
-
-
-def svg(picture: Picture) -> str:
-    """Return a chart as a file, in literal colours that any program reads."""
-    charts: Any = environment().get_template("charts.svg").module
-    file = str(charts.in_a_file(picture)).strip()
-    literal = re.sub(
-        r'"var\(--(\w+)\)"', lambda name: f'"{COLOURS[name[1]]}"', file
-    )
-    return f"{literal}\n"
 
 
 def measured_lift(card: Card) -> LiftMark | None:

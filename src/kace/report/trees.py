@@ -24,9 +24,9 @@ from kace.cards.tree import Domain
 from kace.config import RetrievalConfig, profile_of
 from kace.errors import KaceError
 from kace.ladder.prompt import Context, solver_prompt
-from kace.learning.report import Fate, LearningReport, report_of
+from kace.learning.report import Fate, report_of
 from kace.models.base import Messages
-from kace.report.charts import lift_scale, scale_over
+from kace.report.charts import scale_over
 from kace.report.inbox import Inbox
 from kace.report.render import (
     BANDS,
@@ -233,26 +233,17 @@ def learner_page(request: PageRequest) -> Page:
     for run in request.workspace.items("run"):
         if run.path.parent == item.path / "learn":
             addresses[run.path.name] = request.link("run", run.name)
+    ends = [end for score in report.scores for end in score.interval]
     values = {
         "name": name,
+        "report": report,
         "waiting": waiting,
         "cards": report.cards[:LEARNED],
         "addresses": addresses,
-        **_report_values(report),
+        "run_scale": scale_over(min(ends or [0]), max(ends or [1]), about=6),
     }
     refresh = LEARNER_REFRESH.get(report.state)
     return Page("learner.html", name, values, refresh=refresh)
-
-
-def _report_values(report: LearningReport) -> dict[str, object]:
-    """Return a report with the scales of its charts."""
-    ends = [end for score in report.scores for end in score.interval]
-    lifts = filter(None, map(measured_lift, report.cards))
-    return {
-        "report": report,
-        "run_scale": scale_over(min(ends or [0]), max(ends or [1]), about=6),
-        "lift_scale": lift_scale(list(lifts)),
-    }
 
 
 def proposals_page(request: PageRequest) -> Page:

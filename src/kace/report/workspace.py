@@ -38,7 +38,6 @@ BASE = (
     "tiered"  # the ladder without cards, which other systems are compared with
 )
 LOOK_AGAIN = 2.0  # seconds between two looks through the opened folders
-MAX_ENTRIES = 20_000  # of one folder
 MAX_NAME = 60
 GENERIC = ("tree", "trees", "runs", "learn")  # folders whose names say nothing
 
@@ -97,10 +96,10 @@ class Workspace:
 
     def item(self, kind: str, name: str) -> Item:
         """Return the item of a name; `NotHere` if there is none."""
-        for item in self.items(kind):
-            if item.name == name:
-                return item
-        raise NotHere(f"no {kind} called '{name[:80]}' is open")
+        self.items(kind)
+        if (kind, name) not in self._items:
+            raise NotHere(f"no {kind} called '{name[:80]}' is open")
+        return self._items[kind, name]
 
     def table(self, name: str) -> Table:
         """Return a run with everything that it has written so far."""
@@ -142,8 +141,7 @@ class Workspace:
         """Return the run that one is compared with unless asked otherwise, or ''."""
         here = self.manifest(name)
         for other in self.related(name)[:1]:
-            if is_base(self.manifest(other), here):
-                return other
+            return other if is_base(self.manifest(other), here) else ""
         return ""
 
     def tree_of(self, run: str) -> OpenTree | None:
@@ -234,11 +232,9 @@ def _found_in(path: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
 
 def _children(folder: Path) -> list[Path]:
     """Return the entries of a folder by name, without hidden ones and links."""
-    found: list[Path] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name[0] != "." and not entry.is_symlink():
-                found.append(Path(entry.path))
-            if len(found) >= MAX_ENTRIES:
-                break
+    found = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name[0] != "." and not path.is_symlink():
+                found.append(path)
     return sorted(found)
