@@ -45,6 +45,7 @@ from kace.learning.study import (
     StepName,
     Study,
     gather_all,
+    results,
 )
 from kace.learning.teacher import (
     FailedProblem,
@@ -248,14 +249,11 @@ async def proposed_cards(
 
 def gaps_of(domain: str, epoch: int, study: Study) -> list[str]:
     """Return what the curator of a domain found in an epoch that no card covers."""
-    gaps: list[str] = []
-    for name in (domain, UNIVERSAL):
-        for number in range(1, study.settings.refine + 1):
-            step = StepName("refine", "revise", epoch, name, number)
-            found = study.log.recall(step, Revisions)
-            if found:
-                gaps += found.gaps
-    return list(dict.fromkeys(gaps))
+    gaps: dict[str, None] = {}
+    for step, found in results(study.log.lines, Revisions, "revise"):
+        if step.epoch == epoch and step.place in (domain, UNIVERSAL):
+            gaps.update(dict.fromkeys(found.gaps))
+    return list(gaps)
 
 
 async def measure_and_revise(epoch: int, study: Study) -> None:

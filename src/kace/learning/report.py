@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -30,13 +30,13 @@ from kace.learning.revise import Revisions, Written
 from kace.learning.study import (
     Bill,
     LearnManifest,
-    R,
     RunTotals,
     Settings,
-    StepLine,
     StepName,
+    Steps,
     read_bill,
     read_steps,
+    results,
 )
 from kace.learning.teacher import TAIL_CHARS, CardRefusal
 from kace.models.base import Usage
@@ -117,18 +117,6 @@ class LearningReport:
         return tuple(
             run for run in self.runs if run.step.what in ("run", "base")
         )
-
-
-Steps = Mapping[StepName, StepLine]
-
-
-def results(
-    steps: Steps, kind: type[R], *names: str
-) -> Iterator[tuple[StepName, R]]:
-    """Yield the results of the steps of these names, in order."""
-    for step, line in steps.items():
-        if step.what in names:
-            yield step, line.read(kind)
 
 
 def report_of(tree_folder: Path) -> LearningReport:

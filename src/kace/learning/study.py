@@ -339,7 +339,7 @@ class StepLog:
         try:
             hold_to(folder / "learn.json", manifest, HELD)
             lines = read_steps(folder / "steps.jsonl")
-            self._lines = {line.step: line for line in lines}
+            self.lines = {line.step: line for line in lines}
             self._log = LineLog(folder / "steps.jsonl")
         except BaseException:
             os.close(self._lock)
@@ -347,16 +347,16 @@ class StepLog:
 
     def recall(self, step: StepName, kind: type[R]) -> R | None:
         """Return the result of a step that was done before, or `None`."""
-        line = self._lines.get(step)
+        line = self.lines.get(step)
         return line.read(kind) if line else None
 
     def write(self, step: StepName, value: StepResult) -> None:
         """Record a step's result, unless it is recorded. Then the step is done."""
-        if step in self._lines:
+        if step in self.lines:
             return
         line = StepLine(**step._asdict(), value=value.model_dump(mode="json"))
         self._log.append(line.model_dump_json())
-        self._lines[step] = line
+        self.lines[step] = line
         if self.observer:
             self.observer.step_done(step, value)
 
@@ -392,6 +392,18 @@ def read_steps(path: Path) -> Iterator[StepLine]:
                 fix="cut the file before that line: later steps are done again, "
                 "paid calls are kept",
             ) from None
+
+
+Steps = Mapping[StepName, StepLine]
+
+
+def results(
+    steps: Steps, kind: type[R], *names: str
+) -> Iterator[tuple[StepName, R]]:
+    """Yield the results of the steps of these names, in order."""
+    for step, line in steps.items():
+        if step.what in names:
+            yield step, line.read(kind)
 
 
 class TreeVersion(StepResult):

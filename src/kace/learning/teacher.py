@@ -144,20 +144,26 @@ def read_blocks(
     text = _THOUGHT_END.sub("", _THOUGHT.sub("", text))
     pattern = _BLOCK.replace("TAG", grammar.tag)
     for found in islice(re.finditer(pattern, text, _LINES), MAX_BLOCKS):
-        named = re.search(rf"^\s*{grammar.name}\s*:([^\n]*)", found[1], _LINES)
-        name = one_line(named[1], 64) if named and grammar.name else ""
-        try:
-            if not found[2]:
-                raise ValueError("its end tag is missing: the block is cut off")
-            block = _parse_block(found[1], grammar)
-            if name in blocks:
-                raise ValueError(
-                    f"its {grammar.name} is that of an earlier block; names must "
-                    "differ"
-                )
+        block = _parse_block(found[1], grammar)
+        name = one_line(block.fields.get(grammar.name, ""), 64)
+        stray = stray_character(found[1])
+        reason = ""
+        if not found[2]:
+            reason = "its end tag is missing: the block is cut off"
+        elif stray:
+            reason = f"it {stray.what}"
+        elif name in blocks:
+            reason = f"its {grammar.name} is that of an earlier block; names must differ"
+        for field in grammar.required:
+            value = block.fields.get(field)
+            if field == grammar.text:
+                value = block.text
+            if not value and not reason:
+                reason = f"the field {field} is missing or empty"
+        if reason:
+            bad.append(CardRefusal(card_id=name, reason=reason))
+        else:
             blocks[name or str(len(blocks))] = block
-        except ValueError as error:
-            bad.append(CardRefusal(card_id=name, reason=str(error)))
     none = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
     if not (blocks or bad or re.search(none, text, _LINES)):
         empty = "the reply holds no block of the form asked for"
@@ -183,10 +189,7 @@ def read_numbers(value: str, last: int) -> tuple[int, ...]:
 
 
 def _parse_block(body: str, grammar: Grammar) -> Block:
-    """Return the fields of a block; those that no grammar names are not read."""
-    stray = stray_character(body)
-    if stray:
-        raise ValueError(f"it {stray.what}")
+    """Return the fields of a block, and the text that its last field holds."""
     head = body
     text = ""
     if grammar.text:
@@ -197,10 +200,7 @@ def _parse_block(body: str, grammar: Grammar) -> Block:
         text = "".join(parts[1:]).strip()
     fields: dict[str, str] = {}
     for name, value in _FIELD.findall(head):
-        fields[name.lower()] = value.strip()
-    for name in filter(None, (grammar.name, *grammar.required)):
-        if not (text if name == grammar.text else fields.get(name)):
-            raise ValueError(f"the field {name} is missing or empty")
+        fields.setdefault(name.lower(), value.strip())
     return Block(fields, text)
 
 
