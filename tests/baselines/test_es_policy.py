@@ -80,13 +80,6 @@ def test_where_no_gate_opens_the_attempts_that_were_made_decide(
     assert len(solution.attempts) == 8
 
 
-def test_its_record_survives_the_disk():
-    record = direct("1", "2", "3", "4", "5", "2", "6", "7")[0]
-    assert Solution.model_validate_json(record.model_dump_json()).model_dump() == record.model_dump()
-    assert [(a.tier, a.index) for a in record.attempts] == [("MS", n) for n in range(3)] + [("HS", n) for n in range(5)]
-    assert record.paper_calls == 8
-
-
 @pytest.mark.parametrize(
     ("answers", "path", "tiers"),
     [

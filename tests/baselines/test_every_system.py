@@ -57,13 +57,6 @@ def test_the_easy_tier_reads_nothing(name: str):
     assert [recall.tier for recall in solution.recalls] == ([] if name in BARE else [TierName.MS, TierName.HS])
 
 
-@pytest.mark.parametrize("name", LADDERS)
-def test_a_problem_that_leaves_at_once_costs_two_calls_and_no_other(name: str):
-    model = Solver(["10", "10"])
-    assert solve(name, model).recalls == ()
-    assert model.calls == 2, "no card speaks of it, and nobody is asked for a domain or for cards"
-
-
 @pytest.mark.parametrize("name", READERS)
 def test_a_deprecated_card_is_never_shown(name: str):
     model = Solver(picks=("EXACT_GONE_CARD, EXACT_MEDGEO_CARD",))

@@ -139,7 +139,7 @@ def test_the_verb_resumes_and_says_both_figures(tmp_path: Path):
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     arguments = ("lift", "--skill", "card.md", "--data", "d.jsonl", "--model", "scripted/dice?sides=2")
     plan = run_kace(tmp_path, *arguments, "--dry-run")
-    assert plan.returncode == 0 and "read card.md as a card" in plan.stderr and "64 calls" in plan.stderr
+    assert plan.returncode == 0 and "64 calls" in plan.stderr
     assert not (tmp_path / "runs").exists()
     done = run_kace(tmp_path, *arguments, "--out", "run")
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -23,36 +25,20 @@ def a_row(
     problem: str,
     correct: bool | None = True,
     *,
-    seed: int = 0,
     exit: ExitPath | None = ExitPath.ES_UNANIMOUS,
     attempts: int = 2,
     right: int | None = None,
-    failed: bool = False,
     usage: tuple[int, int, int] = (0, 0, 0),
-    cards: tuple[str, ...] = (),
-    abstained: bool = False,
     family: str | None = None,
+    seed: int = 0,
+    **more: Any,
 ) -> SolveRow:
     """One solve; its attempts are as right as its answer unless said."""
     calls = PAPER_CALLS[exit] if exit else attempts
-    return SolveRow(
-        problem=problem,
-        label=problem.upper(),
-        family=family,
-        domain=None,
-        seed=seed,
-        correct=correct,
-        failed=failed,
-        exit=exit,
-        paper_calls=calls,
-        real_calls=calls,
-        attempts=attempts,
-        right_attempts=attempts * bool(correct) if right is None else right,
-        usage=Usage(*usage),
-        cards=cards,
-        abstained=abstained,
-        seconds=1.0,
-    )
+    right = attempts * bool(correct) if right is None else right
+    sizes = {"paper_calls": calls, "real_calls": calls, "attempts": attempts, "right_attempts": right}
+    row = SolveRow(problem, problem.upper(), family, None, seed, correct, exit=exit, usage=Usage(*usage), **sizes)
+    return replace(row, seconds=1.0, **more)
 
 
 def an_arm(name: str, rows: Iterable[SolveRow], manifest: Mapping[str, object] = MANIFEST) -> Table:

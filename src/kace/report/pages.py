@@ -60,6 +60,7 @@ PER_PAGE = 100
 IN_FILES = 300  # solves of a run that an export has pages for
 CARDS_IN_FILES = 5_000  # cards of a tree that an export has pages for
 RELATED = 6  # other runs that a page offers
+SHARES = 200  # groups in a table of what is right where
 CAPS = (
     f"An export holds the pages of at most {IN_FILES:,} solves of a run and"
     f" {CARDS_IN_FILES:,} cards of a tree, and nothing that depends on a search or a"
@@ -204,7 +205,7 @@ def run_page(request: PageRequest) -> Page:
     sorted_by = f"attempts of {choice.base}" if base else OWN
     shares = {}
     for column in ("exit", "domain", "family", "seed"):
-        found = table.shares(column)
+        found = table.shares(column)[:SHARES]
         if len(found) > 1:
             shares[column] = found
 

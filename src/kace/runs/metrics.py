@@ -281,7 +281,7 @@ def metrics_of(
         solves=len(rows),
         labelled=table.labelled,
         complete=table.complete,
-        seeds=_seed_scores(rows),
+        seeds=tuple(SeedScore(*share) for share in table.shares("seed")),
         accuracy=accuracy,
         cluster=by.field,
         clusters=len(found),
@@ -309,17 +309,6 @@ def metrics_of(
 
 def _sum(rows: Iterable[SolveRow], name: str) -> int:
     return sum(map(attrgetter(name), rows))
-
-
-def _seed_scores(rows: Iterable[SolveRow]) -> tuple[SeedScore, ...]:
-    results: dict[int, list[bool]] = {}
-    for row in rows:
-        if row.correct is not None:
-            results.setdefault(row.seed, []).append(row.correct)
-    scores = []
-    for seed, right in sorted(results.items()):
-        scores.append(SeedScore(seed, sum(right), len(right)))
-    return tuple(scores)
 
 
 def _cost(rows: Sequence[SolveRow], price: Price | None) -> RunCost:

@@ -50,7 +50,6 @@ RECENT = 30.0  # seconds since the last write within which a run is running
 MAX_DAMAGED = 10_000  # damaged lines after which a file is refused
 LIMIT = 1 << 62  # numbers from here on are damage
 MAX_WORDS = 200  # characters of a search text
-MAX_SHARES = 200  # groups of solves in a table
 NO_LADDER = "none"
 NO_USAGE = Usage()
 
@@ -498,7 +497,7 @@ class Table:
             found.sort(key=lambda share: -share.group.rank)
         if column == "family":  # most wrong solves first
             found.sort(key=lambda share: share.right - share.labelled)
-        return found[:MAX_SHARES]
+        return found
 
     def cards(self, base: Table | None = None) -> list[CardUse]:
         """Count the solves that were shown each card, by id.
