@@ -246,9 +246,6 @@ class _Handler(BaseHTTPRequestHandler):
             if path.endswith("/messages"):
                 return self._say(_message(text))
             return self._say(_completion(text))
-        if path.endswith("/cancel"):
-            next(job for job in world.jobs if job.id in path).status = "cancelled"
-            return self._say({})
         world.hook("before the job")
         if path.endswith("/messages/batches"):
             job = self._message_batch(asked["requests"])

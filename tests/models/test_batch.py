@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from kace.config import Caps, Price
-from kace.errors import BudgetExceeded, KaceError, Submitted, UsageError
+from kace.errors import BudgetExceeded, KaceError, Submitted
 from kace.models.base import Failure, ModelError, Reply, Usage
-from kace.models.batch import AnthropicJobs, OpenAIJobs, open_jobs
-from kace.models.scripted import open_scripted
+from kace.models.batch import AnthropicJobs, OpenAIJobs
 from tests.models.batch_desk import KINDS, Desk, asked, boxed, texts
 from tests.models.batch_server import BatchServer, Drop
 from tests.models.chat_server import ChatServer, error
@@ -286,11 +285,6 @@ def test_someone_elses_batch_of_the_same_size_is_not_taken_for_ours(tmp_path: Pa
     server.hook = hook
     assert texts(ours.ask(*MANY)) == boxed(40)
     assert [len(job.keys) for job in server.jobs] == [40, 40] and set(server.submitted.values()) == {1}
-
-
-def test_a_model_without_a_batch_api_is_refused():
-    with pytest.raises(UsageError, match="no batch API"):
-        open_jobs(open_scripted("dice"))
 
 
 def test_a_server_without_a_batch_api_is_refused(tmp_path: Path):

@@ -106,13 +106,6 @@ def test_a_server_that_comes_back_is_used_again(monkeypatch):
         assert len(a.requests) > 5
 
 
-def test_a_server_that_only_fails_does_not_draw_calls():
-    with ChatServer([error(500)]) as broken, ChatServer([replace(says("4"), delay=0.01)]) as well:
-        found = ask(limited(pool(broken.url, well.url), connections=4), [request(f"p{n}") for n in range(100)])
-        assert found == ["4"] * 100
-        assert len(broken.requests) <= 10
-
-
 def test_a_server_that_refuses_calls_is_spared_and_others_take_them():
     with ChatServer([error(429, headers={"retry-after": "30"})]) as busy, ChatServer([says("4")]) as free:
         assert ask(pool(busy.url, free.url), [request(f"p{n}") for n in range(30)], together=False) == ["4"] * 30

@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 import subprocess
-import sys
 from contextlib import suppress
 
 import pytest
@@ -133,19 +132,6 @@ def test_after_a_stale_connection_a_retry_opens_a_new_one():
             return bodies, server.connections
 
     assert asyncio.run(calls()) == ([b"four"] * 2, 5)
-
-
-def test_the_sdks_and_the_general_client_are_not_loaded_by_a_call():
-    code = (
-        "import asyncio, sys; from kace.models.http import OpenAIModel;"
-        "from kace.models.base import AttemptKey, Request, Sampling, chat;"
-        "m = OpenAIModel('m', base_url=sys.argv[1], api_key=None, timeout=9.0, name='openai/m');"
-        "r = Request(chat('s', 'u'), Sampling(0.6, 9, 1), AttemptKey('p', 0, 'ES', 0));"
-        "assert asyncio.run(m.complete(r)).text == '4';"
-        "sys.exit(bool({'openai', 'anthropic', 'httpx2'} & set(sys.modules)))"
-    )
-    with ChatServer([says("4")]) as server:
-        assert subprocess.run([sys.executable, "-c", code, server.url], check=False).returncode == 0
 
 
 # Proxies

@@ -109,12 +109,6 @@ def test_a_transient_fault_is_tried_again_until_the_attempts_are_used_up():
     assert server.calls == [0.0, 1.0, 3.0, 7.0]
 
 
-def test_a_fault_that_passes_gives_the_reply():
-    server = Server(Transient("reset"), RateLimited("429"), REPLY)
-    assert run(Limited(server).complete(REQUEST)) is REPLY
-    assert len(server.calls) == 3
-
-
 @pytest.mark.parametrize("failure", [Failure.TIMEOUT, Failure.REFUSED, Failure.PROVIDER_ERROR])
 def test_what_another_try_cannot_mend_is_tried_once(failure):
     server = Server(ModelError(failure, "no"))

@@ -393,7 +393,7 @@ class Batched(Wrapper):
 
 PAGES = 20  # of the list of jobs that are searched
 PAGE = 100
-MAX_RESULTS = 32_000_000_000  # bytes of a job's results
+MAX_RESULTS = 1_000_000  # of a job
 ENDED = ("completed", "expired", "cancelled", "failed")
 JSON = {"content-type": "application/json"}
 
@@ -496,14 +496,14 @@ class Jobs(ABC):
 
         The key of a damaged line is empty.
         """
-        size = 0
+        lines = 0
         for path in status.results:
             try:
                 async with self._open("GET", path) as response:
                     async for line in response.content:
-                        size += len(line)
-                        if size > MAX_RESULTS:
-                            raise ValueError("too large")
+                        lines += 1
+                        if lines > MAX_RESULTS:
+                            raise ValueError("too many results")
                         yield read_result(line)
             except Absent:
                 log.warning("batch: %s no longer has %s", self.remote.url, path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
 import secrets
 import shutil
@@ -175,10 +174,8 @@ class CallStore:
         """Keep a record with what was sent, in full if no recent call has it."""
         if self.prompts:
             attempt = request.attempt
-            content: list[object] = [attempt.problem, attempt.seed]
-            for each in request.messages:
-                content.append([each.role.value, each.content])
-            prompt = sha256(json.dumps(content).encode()).hexdigest()[:16]
+            content = repr((attempt.problem, attempt.seed, request.messages))
+            prompt = sha256(content.encode()).hexdigest()[:16]
             messages = () if prompt in self._recent else request.messages
             if len(self._recent) >= RECENT:
                 self._recent.clear()

@@ -260,8 +260,6 @@ def find_proxy(url: str) -> str | None:
     proxy = proxies.get(target.scheme) or proxies.get("all")
     if not proxy or proxy_bypass(target.netloc):
         return None
-    if "://" not in proxy:
-        proxy = f"http://{proxy}"
     if not is_http_address(proxy):
         raise KaceError(
             f"the proxy '{one_line(proxy, 80)}' is not supported",

