@@ -395,7 +395,6 @@ PAGES = 20  # of the list of jobs that are searched
 PAGE = 100
 MAX_RESULTS = 1_000_000  # of a job
 ENDED = ("completed", "expired", "cancelled", "failed")
-JSON = {"content-type": "application/json"}
 
 
 class Absent(KaceError):
@@ -543,10 +542,10 @@ class Jobs(ABC):
         return error
 
     async def _call(
-        self, read: Callable[[Any], T], method: str, path: str, *sent: Any
+        self, read: Callable[[Any], T], method: str, path: str, **sent: Any
     ) -> T:
         """Send a request and return what `read` finds in its JSON reply."""
-        async with self._open(method, path, *sent) as response:
+        async with self._open(method, path, **sent) as response:
             body = await read_body(response)
         try:
             return read(json.loads(body))
@@ -558,10 +557,10 @@ class Jobs(ABC):
 
     @asynccontextmanager
     async def _open(
-        self, method: str, path: str, *sent: Any
+        self, method: str, path: str, **sent: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield a successful response; a 404 raises `Absent`."""
-        async with self.remote.client.open(method, path, *sent) as response:
+        async with self.remote.client.open(method, path, **sent) as response:
             if response.status == 404:
                 raise Absent(
                     f"{self.remote.url} has no batch API, or no such batch under this "
@@ -615,15 +614,14 @@ class OpenAIJobs(Jobs):
         form.add_field("purpose", "batch")
         file = io.BytesIO(requests)
         form.add_field("file", file, filename=f"kace-{tag}.jsonl")
-        uploaded = await self._call(_read_id, "POST", "/files", form)
+        uploaded = await self._call(_read_id, "POST", "/files", data=form)
         job = {
             "input_file_id": uploaded,
             "endpoint": self.ENTRY["url"],
             "completion_window": "24h",
             "metadata": {"kace": tag},
         }
-        body = json.dumps(job).encode()
-        return await self._call(_read_id, "POST", self.PATH, body, JSON)
+        return await self._call(_read_id, "POST", self.PATH, json=job)
 
     def _may_be(self, job: Any, batch: RequestBatch) -> bool:
         return bool((job.get("metadata") or {}).get("kace") == batch.tag)
@@ -679,8 +677,13 @@ class AnthropicJobs(Jobs):
 
     async def submit(self, requests: bytes, tag: str) -> str:
         """Send all requests as one list."""
-        body = io.BytesIO(requests)
-        return await self._call(_read_id, "POST", self.PATH, body, JSON)
+        return await self._call(
+            _read_id,
+            "POST",
+            self.PATH,
+            data=io.BytesIO(requests),
+            headers={"content-type": "application/json"},
+        )
 
     def _may_be(self, job: Any, batch: RequestBatch) -> bool:
         counts = job.get("request_counts") or {}

@@ -143,21 +143,18 @@ class HttpClient:
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
         """Post JSON. Raises `ModelError` for a reply that is too large."""
-        headers = {"content-type": "application/json"}
-        data = json.dumps(body).encode()
-        async with self.open("POST", path, data, headers) as response:
+        async with self.open("POST", path, json=body) as response:
             reply = await read_body(response)
             return Response(response.status, response.headers, reply)
 
     @asynccontextmanager
     async def open(
-        self,
-        method: str,
-        path: str,
-        data: Any = None,
-        headers: Mapping[str, str] | None = None,
+        self, method: str, path: str, **sent: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield the response with its body unread."""
+        """Send a request and yield the response with its body unread.
+
+        `sent` is what aiohttp takes: `json`, `data` and `headers`.
+        """
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
         fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
@@ -171,10 +168,9 @@ class HttpClient:
             async with session.request(
                 method,
                 self.url + path,
-                data=data,
-                headers=headers,
                 proxy=self._proxy,
                 allow_redirects=False,
+                **sent,
             ) as response:
                 self.reached = True
                 coding = response.headers.get("content-encoding", "identity")
