@@ -58,7 +58,8 @@ _HEADER = re.compile(rf"{USEFUL}[ \t]*{_BULLETS}(?:\n{AVOID}[ \t]*{_BULLETS})?")
 
 _BLANK_LINE = re.compile(r"\n[ \t]*(?:\n|$)")
 _LONG_TRIGGER = re.compile(
-    rf"^({BULLET}\s*(?:\S+[ \t]+){{{TRIGGER_WORDS - 1}}}\S+).*$", re.MULTILINE
+    rf"^({BULLET}[ \t]*(?:\S+[ \t]+){{{TRIGGER_WORDS - 1}}}\S+).*$",
+    re.MULTILINE,
 )
 
 # Control characters, line separators, direction overrides that make a card read as
