@@ -15,7 +15,6 @@ from kace.learning.study import StepLog, read_bill
 from kace.models.base import Finish
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.inbox import Inbox
-from kace.report.pages import MARK, export
 from kace.report.workspace import Workspace
 from kace.runs.run import Run
 from kace.runs.table import Table
@@ -83,15 +82,6 @@ def stepped(folder: Path) -> None:
         CallStore(folder / "learn" / "calls").close()
 
 
-def exports(folder: Path) -> None:
-    runs(folder.with_name("run"))
-    exported(folder)
-
-
-def exported(folder: Path) -> None:
-    export(Workspace([folder.with_name("run")]), folder)
-
-
 TREE = ("cards.jsonl", "journal.jsonl")
 Attack = tuple[Callable[[Path], None], Callable[[Path], object], tuple[str, ...]]
 ACTIONS: dict[str, Attack] = {
@@ -126,7 +116,6 @@ ACTIONS: dict[str, Attack] = {
         ("learn/learn.json", "learn/steps.jsonl", "learn/"),
     ),
     "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
-    "export": (exports, exported, (MARK, "assets/", "assets/katex/")),
     "inbox read": (an_inbox, lambda at: Inbox(at).read("propose-1"), ("propose-1.request.md",)),
     "inbox write": (
         an_inbox,
