@@ -212,15 +212,6 @@ def assert_fits(page: Page, width: int) -> None:
     assert wide <= width, f"{page.url} is {wide} wide"
 
 
-def test_dark_and_light_follow_the_system(browser, plain):
-    papers = set()
-    for scheme in ("light", "dark"):
-        with watched(browser, plain, color_scheme=scheme) as (page, _):
-            page.goto(plain)
-            papers.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-    assert len(papers) == 2
-
-
 def test_text_stands_out_from_its_ground_in_both_schemes(browser, plain):
     for scheme in ("light", "dark"):
         with watched(browser, plain, color_scheme=scheme) as (page, _):
@@ -291,17 +282,6 @@ def test_the_list_of_keys_opens_and_closes(browser, plain):
         page.keyboard.press("j")
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog.keys", state="detached")
-
-
-def test_brackets_turn_the_pages_of_a_list(browser, plain):
-    with watched(browser, plain) as (page, _):
-        page.goto(f"{plain}/run/long")
-        with page.expect_navigation():
-            page.keyboard.press("]")
-        assert "page=2" in page.url
-        with page.expect_navigation():
-            page.keyboard.press("[")
-        assert "page=2" not in page.url
 
 
 def test_pages_work_without_script(browser, plain):

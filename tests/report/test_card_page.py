@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from kace.cards.card import Card, Difficulty, Example, Status
+from kace.cards.card import Card, Difficulty, Example
 from kace.cards.store import TreeStore
 from kace.cards.tree import Deprecate, Edit, EpistemicTree
 from kace.ladder.record import Solution
@@ -44,36 +42,6 @@ def test_a_measured_lift_is_drawn_told_and_judged(tmp_path: Path) -> None:
     assert 'class="lift-mark good"' in page.body
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "tone", "words"), [(-9, -1, "bad", "It harms"), (-9, 4, "open", "The interval holds zero")]
-)
-def test_an_interval_says_no_more_than_it_can(tmp_path: Path, low: int, high: int, tone: str, words: str) -> None:
-    page = page_with(tmp_path, measured(NAME, -3, low, high))
-    assert f'class="lift-mark {tone}"' in page.body
-    assert words in said(page)
-
-
-def test_an_interval_wider_than_the_scale_ends_in_arrows(tmp_path: Path) -> None:
-    assert page_with(tmp_path, measured(NAME, 4, -40, 40)).body.count("mark-cut") == 2
-
-
-def test_an_interval_that_tells_nothing_is_said_in_words(tmp_path: Path) -> None:
-    page = page_with(tmp_path, measured(NAME, 4, -100, 100))
-    assert "Too few problems to say anything" in said(page) and "lift-mark" not in page.body
-
-
-def test_a_lift_in_other_words_is_quoted(tmp_path: Path) -> None:
-    page = page_with(tmp_path, measured(NAME, 0, 0, 0, validated_lift="+2/6 -> +4/6 on P026 (k=6)"))
-    assert "Lift +2/6 -> +4/6 on P026 (k=6)" in said(page)
-    assert "lift-mark" not in page.body
-
-
-def test_a_card_that_was_never_measured_says_so(tmp_path: Path) -> None:
-    words = said(page_with(tmp_path, a_card()))
-    assert "Not measured yet." in words
-    assert "no problem is named" in words
-
-
 def test_the_page_leads_with_what_was_gained_and_broken(tmp_path: Path) -> None:
     words = said(page_with(tmp_path, measured(NAME, 1, -1, 3)))
     assert "When it was measured, 8 solves read it: 6 gained , 2 broken against the ladder without cards." in words
@@ -88,43 +56,6 @@ def test_a_card_with_examples_is_shown_as_it_is_sent(tmp_path: Path) -> None:
     assert "user What is 2 + 3? End with the final answer" in sent
     assert "assistant 2 + 3 = 5." in sent
     assert "[EXACT_SUM_OF_SQUARES]" not in sent, "its rule is not sent"
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (Status.DEPRECATED, "Kept in the tree and never shown"),
-        (Status.VALIDATED, "it probably helps"),
-        (Status.EXPERIMENTAL, "has not shown it to help"),
-    ],
-)
-def test_a_status_is_explained(tmp_path: Path, status: Status, words: str) -> None:
-    page = page_with(tmp_path, a_card(status=status))
-    assert words in said(page)
-    assert f">{status.value}</span>" in page.body
-
-
-def test_a_card_of_two_domains_leads_to_both_places(tmp_path: Path) -> None:
-    page = page_with(tmp_path, a_card(domain_tags=("algebra", "geometry"), difficulty_tag=Difficulty.HARD))
-    for domain in ("algebra", "geometry"):
-        assert f'href="/tree/oak?domain={domain}&amp;difficulty=hard#cards"' in page.body
-    assert page.crumbs == ("Home", "oak")
-
-
-def test_a_card_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    workspace = workspace_of(a_tree(tmp_path / "oak"))
-    assert page_of(workspace, "/tree/oak/card/EXACT_NOT_THERE").status == 404
-    assert page_of(workspace, "/tree/oak/card/%3Cscript%3E").status == 404
-
-
-def test_a_hostile_payload_is_text(tmp_path: Path) -> None:
-    bad = '<img src=x onerror=alert(1)> [x](javascript:alert(1)) $\\href{javascript:x}{y}$ "quoted"'
-    card = a_card(payload=f"Useful when:\n- <b>bold</b>\n\n{bad}", routing_conditions=(bad,))
-    page = page_with(tmp_path, card)
-    assert "<img" not in page.body
-    assert "<b>bold" not in page.body
-    assert 'href="javascript' not in page.body
-    assert "&lt;img src=x onerror=alert(1)&gt;" in page.body
 
 
 def test_a_payload_that_breaks_the_rules_is_shown_as_it_is(tmp_path: Path) -> None:
@@ -208,11 +139,6 @@ def test_a_run_that_read_the_card_is_named_with_its_counts(tmp_path: Path) -> No
     assert 'href="/run/with_cards"' in page.body
 
 
-def test_a_run_that_did_not_read_it_is_not_named(tmp_path: Path) -> None:
-    page = opened(tmp_path, other=solves("rrw", card="EXACT_OTHER_CARD"))
-    assert "No open run of this tree was shown the card." in said(page)
-
-
 def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp_path: Path) -> None:
     page = opened(tmp_path, kace=solves("rrwwr?"), bare=solves("wrrwrr", card=""))
     assert "1 gained 1 broken Compare" in said(page)
@@ -222,8 +148,3 @@ def test_problems_gained_and_broken_are_told_beside_the_ladder_without_cards(tmp
 def test_runs_of_other_seeds_are_not_set_beside(tmp_path: Path) -> None:
     page = opened(tmp_path, kace=solves("rr"), bare=solves("ww", card="", seed=1))
     assert "kace 2 of 2 2 of 2 none is open" in said(page)
-
-
-def test_the_ladder_without_cards_is_set_beside(tmp_path: Path) -> None:
-    page = opened(tmp_path, kace=solves("rr"), aaa=solves("ww", card="EXACT_OTHER_CARD"), bare=solves("ww", card=""))
-    assert "/run/kace/against/bare" in page.body and "/run/kace/against/aaa" not in page.body

@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kace.report.pages import export, html_at
-from kace.report.render import Links, file_name, path_of
-from kace.report.workspace import Workspace
+from kace.report.render import path_of
 from kace.runs.compare import compare
 from kace.runs.table import open_tables
-from tests.report.hostile import hostile_run
 from tests.report.opened import opened
 from tests.report.page_audit import Audit, body_of
 from tests.report.samples import a_run, a_solve
@@ -31,11 +28,6 @@ def runs(folder: Path, *, problems: int = 12, seeds: int = 1) -> Path:
             folder / name, solves, system={"name": name}, tree={"hash": "ab" * 32, "cards": 3} if wrong == 4 else None
         )
     return folder
-
-
-def page_of(workspace: Workspace, path: str) -> Audit:
-    """A page as an export writes it."""
-    return Audit(body_of(html_at(workspace, path, link=Links(frozenset()))[0]))
 
 
 def settled(client: TestClient, path: str) -> Audit:
@@ -70,23 +62,6 @@ def test_gained_and_lost_problems_lead_to_both_solves(tmp_path: Path):
             assert path_of("run", run, "problem", problem, "0") in page.links
     assert "/run/first?against=second&change=gained#solves" in page.links
     assert "Gained 3" in page.text and "Lost 2" in page.text
-
-
-def test_turned_round_gains_are_losses(tmp_path: Path):
-    runs(tmp_path / "both")
-    with opened(tmp_path / "both") as client:
-        page = settled(client, "/run/second/against/first")
-        assert "/run/first/against/second" in page.links
-    assert "Gained 2" in page.text and "Lost 3" in page.text
-
-
-def test_with_several_seeds_the_seed_that_tells_is_led_to(tmp_path: Path):
-    for name, right in (("first", (True, True)), ("second", (True, False))):
-        solves = [a_solve(label="p", seed=seed, correct=correct) for seed, correct in enumerate(right)]
-        a_run(tmp_path / "both" / name, solves)
-    with opened(tmp_path / "both") as client:
-        page = settled(client, "/run/first/against/second")
-    assert path_of("run", "first", "problem", "b" * 16, "1") in page.links
 
 
 def test_runs_without_a_problem_in_common_are_shown_and_not_compared(tmp_path: Path):
@@ -124,32 +99,7 @@ def test_a_run_that_grows_is_compared_again(tmp_path: Path):
     assert "n = 13" in said and "Gained 4" in said
 
 
-def test_a_damaged_line_is_said(tmp_path: Path):
-    runs(tmp_path / "both")
-    with (tmp_path / "both" / "first" / "traces.jsonl").open("a") as file:
-        file.write("garbage\n")
-    with opened(tmp_path / "both") as client:
-        assert "1 line of the trace could not be read" in settled(client, "/run/first/against/second").text
-
-
-def test_hostile_runs_are_compared_as_text(tmp_path: Path):
-    hostile_run(tmp_path / "opened" / "run <img src=x onerror=window.__pwned=1>", right=True)
-    hostile_run(tmp_path / "opened" / 'two "><script>window.__pwned=1<', right=False)
-    shelf = Workspace([tmp_path / "opened"])
-    names = [item.name for item in shelf.items("run")]
-    page = page_of(shelf, path_of("run", names[0], "against", names[1]))
-    assert page.strange == [] and "__pwned" in page.text
-
-
 # Files
-
-
-def test_an_export_has_runs_side_by_side(tmp_path: Path):
-    runs(tmp_path / "all")
-    workspace = Workspace([tmp_path / "all"])
-    export(workspace, tmp_path / "out")
-    for path in ("/run/first", "/run/second", "/run/first/against/second"):
-        assert Audit(body_of((tmp_path / "out" / file_name(path)).read_text(encoding="utf-8"))).strange == []
 
 
 def test_a_manifest_of_any_shape_does_no_harm(tmp_path: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,7 @@ from kace.ladder.tiers import ExitPath
 from kace.report.charts import (
     ExitRow,
     Picture,
-    breadth,
     exit_bars,
-    fitted,
     scale_over,
 )
 from kace.report.evaluation import (
@@ -34,8 +32,8 @@ from kace.report.evaluation import (
     page,
     plots_of,
 )
-from kace.report.render import PHONE, environment
 from kace.report.render import REPORT_POLICY as POLICY
+from kace.report.render import environment
 from kace.runs.table import Table
 from tests.html_pages import parsed
 from tests.learning.solve_records import a_solve, a_try
@@ -97,13 +95,6 @@ def test_the_lead_names_the_best_arm_and_admits_doubt(found: Evaluation):
     assert "is better than tiered" in replace(found, comparisons=others).lead
 
 
-def test_the_lead_of_two_arms_names_the_other_one_if_the_base_is_best():
-    plain, kace = ladders()[:2]
-    best = max((plain, kace), key=lambda table: table.metrics().accuracy or 0)
-    found = evaluation_of([plain, kace], base=best.name)
-    assert found.lead.endswith(found.comparisons[0].sentence)
-
-
 def test_one_arm_needs_no_base():
     alone = evaluation_of(ladders()[1:])
     assert (alone.base, alone.comparisons) == ("", ())
@@ -132,16 +123,6 @@ def test_what_is_not_alike_or_not_whole_is_said():
         assert words in told, words
     assert "tiered: 1 solve lost a call to the provider" in told
     assert all(warning in page(found) for warning in found.warnings)
-
-
-def test_a_price_makes_dollars_and_none_makes_none(found: Evaluation):
-    assert all(arm.cost.usd for arm in found.arms)
-    assert {arm.cost.usd for arm in evaluation_of(ladders()).arms} == {None}
-
-
-def test_the_figures_are_json(found: Evaluation):
-    told = evaluation_record(found)
-    assert [arm["name"] for arm in told["arms"]] == ["single", "best-of-5", "tiered", "kace"]
 
 
 # The page
@@ -177,18 +158,6 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
     counts = {"shown": harm.shown, "gained": harm.gained, "broken": harm.broken}
     (card,) = row["harm"]["cards"]
     assert card == {"card": "EXACT_IT_HELPS", **counts, "right": card["right"], "wrong": harm.shown - card["right"]}
-
-
-def test_a_card_that_breaks_more_than_it_gains_is_flagged_in_the_page():
-    one, two = ladders()
-    worse = changed(two, (replace(row, correct=not row.cards) for row in two))
-    assert "breaks more than it gains</span>" in page(evaluation_of([one, worse]))
-
-
-def test_systems_without_a_ladder_have_no_exits():
-    found = evaluation_of(flats())
-    assert set(named(found)) == {"accuracy", "difference"}
-    assert "ladder</h2>" not in page(found)
 
 
 def test_problems_without_answers_still_have_exits_and_costs():
@@ -232,26 +201,7 @@ def test_the_page_may_load_and_run_nothing(found: Evaluation):
     assert not {"script", "img", "iframe", "object", "form", "a"} & set(seen.tags)
 
 
-def test_many_problems_are_drawn_as_few_marks():
-    arms = [an_arm("tiered", n=3_000), an_arm("kace", n=3_000, skill=0.2, tree=True)]
-    found = evaluation_of(arms)
-    assert all(len(marks_of(plot.draw(WIDE))) < 1_500 for plot in plots_of(found).values())
-    assert len(page(found)) < 500_000
-
-
 # The plots
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A mark of a picture where it lies: what it is, its words or its hint, and its ends."""
-
-    tag: str
-    words: str
-    left: float
-    right: float
-    top: float
-    bottom: float
 
 
 def drawn(picture: Picture) -> str:
@@ -260,65 +210,13 @@ def drawn(picture: Picture) -> str:
     return str(charts.on_a_page(picture, "plot"))
 
 
-def marks_of(picture: Picture) -> list[Mark]:
-    """The marks of a picture as its file has them, in the picture's coordinates."""
-    found = []
-
-    def look(element: ET.Element, x: float, y: float) -> None:
-        moved = re.search(r"translate\(([-\d.]+) ([-\d.]+)\)", element.get("transform", ""))
-        if moved:
-            x, y = x + float(moved[1]), y + float(moved[2])
-        tag = element.tag.rpartition("}")[2]
-        at = {key: float(value) for key, value in element.items() if re.fullmatch(r"-?[\d.]+(e-?\d+)?", value)}
-        words = element.text or "".join(child.text or "" for child in element)
-        if tag == "line":
-            found.append(Mark(tag, "", x + min(at["x1"], at["x2"]), x + max(at["x1"], at["x2"]),
-                              y + min(at["y1"], at["y2"]), y + max(at["y1"], at["y2"])))  # fmt: skip
-        elif tag == "rect":
-            left, top = x + at["x"], y + at["y"]
-            found.append(Mark(tag, words, left, left + at["width"], top, top + at["height"]))
-        elif tag == "circle":
-            left, top = x + at["cx"], y + at["cy"]
-            found.append(Mark(tag, words, left - at["r"], left + at["r"], top - at["r"], top + at["r"]))
-        elif tag == "text":
-            bold = element.get("font-weight") is not None
-            wide = 0.85 * breadth(words, at["font-size"], bold)  # which rather says too much
-            left = x + at["x"] - {None: 0.0, "middle": wide / 2, "end": wide}[element.get("text-anchor")]
-            found.append(Mark(tag, words, left, left + wide, y + at["y"] - at["font-size"], y + at["y"]))
-        for child in element:
-            look(child, x, y)
-
-    look(ET.fromstring(drawn(picture)), 0, 0)
-    return found
-
-
-@pytest.mark.parametrize("width", [WIDE, PHONE])
-def test_every_mark_lies_in_its_picture(found: Evaluation, width: float):
-    for plot in plots_of(found).values():
-        picture = plot.draw(width)
-        assert picture.title and plot.caption
-        for mark in marks_of(picture):
-            assert mark.left >= -11 and mark.right <= picture.width + 11, (plot.name, mark)
-            assert mark.top >= -11 and mark.bottom <= picture.height + 11, (plot.name, mark)
-
-
-def test_arms_are_drawn_the_base_first_and_then_the_best():
-    names = ("single", "tiered", "kace-random", "kace", "best-of-5")
-    arms = [an_arm(name, skill=0.02 * place) for place, name in enumerate(names)]
-    found = evaluation_of(arms, base="tiered")
-    words = [mark.words for mark in marks_of(named(found)["accuracy"].draw(WIDE)) if mark.tag == "text"]
-    order = [each for each in words if each in names]
-    shares = {arm.name: arm.accuracy or 0 for arm in found.arms}
-    assert order[0] == "tiered"
-    assert [shares[name] for name in order[1:]] == sorted((shares[name] for name in order[1:]), reverse=True)
-
-
 def test_a_bar_is_as_long_as_its_share():
     row = ExitRow("EASY", 4, {ExitPath.ES_UNANIMOUS: 6, ExitPath.FALLBACK_LAST_HS: 2})
-    picture = exit_bars("t", [("a", [row, ExitRow("HARD", 0, {})])], WIDE)
-    one, five = (mark for mark in marks_of(picture) if mark.tag == "rect" and mark.words)
-    assert (one.right - one.left + 1) / (five.right - five.left + 1) == pytest.approx(3, rel=1e-3)
-    assert "2 solves of 8 (25%)" in five.words
+    picture = ET.fromstring(drawn(exit_bars("t", [("a", [row, ExitRow("HARD", 0, {})])], WIDE)))
+    bars = {bar[0].text or "": float(bar.get("width", 0)) + 1 for bar in picture.iter("rect") if len(bar)}
+    one, five = bars.values()
+    assert one / five == pytest.approx(3, rel=1e-3)
+    assert any("2 solves of 8 (25%)" in words for words in bars)
 
 
 @given(st.floats(-1e3, 1e3), st.floats(0, 1e3), st.integers(2, 8))
@@ -326,12 +224,6 @@ def test_a_scale_holds_its_ends_and_has_few_ticks(low: float, span: float, about
     scale = scale_over(low, low + span, about=about)
     assert scale.low <= low + 1e-6 * scale.step and scale.high >= low + span - 1e-6 * scale.step
     assert 2 <= len(scale.ticks) <= about + 3
-
-
-def test_words_are_cut_to_their_room():
-    assert fitted("a\u202eb\nc", 100) == "ab c"
-    cut = fitted("x" * 200, 60)
-    assert cut.endswith("…") and breadth(cut) <= 60
 
 
 # The verb
@@ -364,12 +256,6 @@ def test_the_verb_writes_a_page_where_one_is_asked_for(
     assert kace(*runs, "--out", "report") == ""
     html = (tmp_path / "report" / "index.html").read_text()
     assert "Compared with tiered" in html and "33.3" in html
-
-
-def test_json_alone_writes_no_page(runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    assert json.loads(kace(*runs, "--json"))["base"] == "tiered"
-    assert not (tmp_path / "report").exists()
 
 
 def test_the_verb_refuses_what_it_does_not_know(runs: list[Path], tmp_path: Path):

@@ -79,12 +79,6 @@ def test_one_host_is_needed_and_no_more(site: Site, lines: bytes):
     assert Answered(site.raw(lines + b"\r\n")).status in (400, 403)
 
 
-def test_our_own_pages_and_programs_may_act(site: Site):
-    ours = f"http://127.0.0.1:{site.port}"
-    assert site.ask("/act", method="POST", body=b"abc").body == b"3 bytes"
-    assert site.ask("/act", method="POST", origin=ours, sec_fetch_site="same-origin").status == 200
-
-
 @pytest.mark.parametrize(
     ("header", "value"),
     [
@@ -117,13 +111,6 @@ def test_other_methods_are_not_answered(site: Site, method: str):
     assert secured(answer)
 
 
-def test_a_head_has_no_body(site: Site):
-    answer = site.ask("/", method="HEAD")
-    assert (answer.status, answer.body) == (200, b"")
-    refused = site.ask("/", method="HEAD", host="evil.example")
-    assert (refused.status, refused.body) == (403, b"")
-
-
 def test_an_address_of_ten_megabytes_ends_the_connection_and_nothing_else(site: Site):
     said = site.raw(b"GET /" + b"a" * 10_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert not said or Answered(said).status in (400, 414)
@@ -142,16 +129,6 @@ def test_a_body_over_the_limit_is_not_read(site: Site):
 
 def test_a_body_that_does_not_come_is_not_waited_for(site: Site):
     assert site.ask("/act", method="POST", content_length="5").status == 408
-
-
-def test_what_is_not_http_is_told_so(site: Site):
-    answer = Answered(site.raw(b"\x16\x03\x01 hello\r\n\r\n"))
-    assert answer.status == 400
-
-
-def test_a_websocket_is_not_opened(site: Site):
-    answer = site.ask("/", upgrade="websocket", connection="Upgrade", sec_websocket_key="eA==")
-    assert answer.status == 200
 
 
 def test_a_bug_is_told_to_the_log_without_secrets_and_not_to_the_client(site: Site, caplog: pytest.LogCaptureFixture):

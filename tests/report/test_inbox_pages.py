@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kace.errors import DataError
 from kace.models import exchange
 from kace.report.inbox import MAX_REPLY, Inbox
-from kace.report.pages import export
-from kace.report.render import NotHere, file_name, path_of
+from kace.report.render import NotHere, path_of
 from kace.report.workspace import Workspace
 from tests.report.browser import chromium, chromium_missing, site, watched
 from tests.report.hostile import CORPUS
@@ -63,12 +61,6 @@ def test_what_waits_comes_first_and_the_longest_waiting_before_all(folder: Path)
     assert page.text.index(old) < page.text.index(new) < page.text.index("Answered") < page.text.index(done)
 
 
-def test_a_blank_reply_is_no_reply(folder: Path):
-    (name,) = put(folder, asking_for_rulings())
-    reply_file(folder, name).write_text(" \n\n")
-    assert Inbox(folder).entries()[0].answered is None
-
-
 def test_the_instruction_comes_first_and_the_reply_begins_as_a_template(folder: Path):
     (name,) = put(folder, asking_for_cards("What is half of 8?"))
     with opened(folder) as client:
@@ -89,14 +81,6 @@ def test_a_request_is_taken_apart_for_reading(folder: Path):
     assert "=====" not in page.text, "the ruling lines are for files"
     assert "The form of a card" in page.text, "the rules stand beside the form"
     assert "<card>" in page.text and "payload:" in page.text
-
-
-def test_rulings_begin_as_a_block_for_every_card(folder: Path):
-    (name,) = put(folder, asking_for_rulings())
-    with opened(folder) as client:
-        page = shown(client, name)
-    assert page.written.count("<ruling>") == 2
-    assert "id: EXACT_SUM_OF_SQUARES" in page.written and "id: RUBRIC_MIDPOINT_OF_CHORD" in page.written
 
 
 def test_a_second_round_begins_with_what_was_wrong(folder: Path):
@@ -186,23 +170,6 @@ def test_of_many_who_reply_at_once_one_succeeds_and_the_others_are_told(folder: 
     assert reply_file(folder, name).read_text() == winner + "\n"
 
 
-def test_a_reply_written_by_another_program_in_between_stays(folder: Path):
-    (name,) = put(folder, asking_for_rulings())
-    inbox = Inbox(folder)
-    reply_file(folder, name).write_text("by an editor")
-    with pytest.raises(DataError, match="another reply by now"):
-        inbox.write(name, RULINGS)
-    assert reply_file(folder, name).read_text() == "by an editor"
-    inbox.write(name, "by an editor")  # the same again is no fault
-
-
-def test_the_same_reply_sent_twice_is_taken_once(folder: Path):
-    (name,) = put(folder, asking_for_rulings())
-    with opened(folder) as client:
-        for _ in range(2):
-            assert send(client, name, RULINGS).status_code == 303
-
-
 @pytest.mark.parametrize(
     "headers",
     [{"origin": "http://evil.test"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.test"}],
@@ -230,13 +197,6 @@ def test_letters_beyond_ascii_arrive_as_they_were_sent(folder: Path):
     with opened(folder) as client:
         assert send(client, name, text).status_code == 303
     assert taken(folder, request) == text + "\n"
-
-
-def test_a_text_that_begins_with_a_line_break_survives_the_text_area(folder: Path):
-    (name,) = put(folder, asking_for_rulings())
-    with opened(folder) as client:
-        page = Audit(body_of(send(client, name, f"\n\n{RULINGS}{' ' * MAX_REPLY}x").text))
-    assert page.written.startswith(f"\n\n{RULINGS}")
 
 
 # Nothing outside
@@ -288,36 +248,6 @@ def test_a_folder_that_cannot_be_written_says_so_and_keeps_the_text(folder: Path
 
 
 # Files and many
-
-
-def test_an_export_shows_requests_and_has_no_form(folder: Path):
-    done, waiting = put(folder, asking_for_rulings(), asking_for_cards())
-    reply_file(folder, done).write_text(RULINGS)
-    written = ["/inbox/letters", *(path_of("inbox", "letters", name) for name in (done, waiting))]
-    export(Workspace([folder]), folder.parent / "out")
-    pages = {path: body_of((folder.parent / "out" / file_name(path)).read_text(encoding="utf-8")) for path in written}
-    assert all(file_name(path) in pages["/inbox/letters"] for path in written[1:]), "an export follows links"
-    assert not any("<form" in body or "<textarea" in body for body in pages.values())
-    assert "true for every n" in pages[path_of("inbox", "letters", done)]
-
-
-def test_a_long_folder_is_read_a_page_at_a_time(folder: Path):
-    folder.mkdir()
-    for number in range(120):
-        (folder / f"note-{number:03}.request.md").write_text(f"note {number}")
-    with opened(folder) as client:
-        pages = [Audit(body_of(client.get(f"/inbox/letters?page={n}").text)) for n in ("1", "3", "99", "x", "-1")]
-    rows = [sum("/inbox/letters/note-" in link for link in page.links) for page in pages]
-    assert rows == [51, 21, 21, 51, 51], "fifty or the rest, and the one that waits longest once more"
-
-
-def test_an_empty_folder_says_so(folder: Path):
-    put(folder, asking_for_rulings())
-    with opened(folder) as client:
-        for path in folder.iterdir():
-            path.unlink()
-        page = client.get("/inbox/letters").text
-    assert "No request is in this folder yet." in page
 
 
 MISSING = chromium_missing()

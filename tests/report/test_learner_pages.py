@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
 import shutil
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,21 +15,14 @@ from starlette.testclient import TestClient
 
 from kace.cards.card import Status
 from kace.cards.store import TreeStore
-from kace.config import load_config
 from kace.files import lock_folder
-from kace.learning.loop import learn
 from kace.learning.report import report_of
-from kace.learning.study import LearnPlan, Settings, StepName, open_study
-from kace.models import exchange
-from kace.models.base import AttemptKey, Request, Sampling, chat
-from kace.models.exchange import Exchange
-from kace.report.inbox import Inbox
+from kace.learning.study import StepName
 from kace.report.pages import html_at
-from kace.report.render import Links, file_name, path_of
+from kace.report.render import Links
 from kace.report.server import create_app
 from kace.report.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
-from tests.learning.world import World, problems
 from tests.recorded import recorded
 from tests.report.hostile import CORPUS
 from tests.report.opened import HOST, opened
@@ -106,13 +96,6 @@ def test_a_finished_run_tells_what_was_learned_and_rests(tree: Path):
     assert "RUBRIC_ HOLLOW_ RUN_ COST" in said and "too few problems" in said and "−100.0" not in said
 
 
-def test_every_part_leads_to_its_own_page(tree: Path):
-    page = Audit(served(tree).body)
-    assert "/tree/oak/card/RUBRIC_HOLLOW_RUN_COST" in page.links
-    assert "/run/oak.epoch-1-add-MS-run" in page.links
-    assert "/learner/oak/proposals" in page.links and "/tree/oak" in page.links
-
-
 def test_a_learner_that_holds_the_lock_is_at_work_and_looking_takes_no_lock(tree: Path):
     cut(tree, before_hard_cards)
     for path in (tree / "learn").rglob("*"):
@@ -136,16 +119,6 @@ def test_requests_that_wait_are_led_to(tree: Path, tmp_path: Path):
     os.close(lock)
     assert "waiting for the teacher" in page.text and "1 request to answer" in page.text
     assert "/inbox/exchange" in page.links
-
-
-def test_what_was_paid_is_shown_as_the_bill_has_it(tree: Path):
-    bill = {"roles": [{"role": "teacher", "calls": 3, "usd": 1.25}, {"role": "solver", "calls": 9, "usd": 0.5}]}
-    (tree / "learn" / "bill.json").write_text(json.dumps(bill))
-    assert "3 calls of the teacher" in text_of(served(tree))
-    assert "$1.75 for 12 calls" in text_of(served(tree)) and "Together 1.75 USD" in text_of(served(tree))
-    bill["roles"][1]["usd"] = None
-    (tree / "learn" / "bill.json").write_text(json.dumps(bill))
-    assert "No price is known for some model" in text_of(served(tree))
 
 
 # Half-written
@@ -261,23 +234,6 @@ def test_every_proposal_is_listed_with_what_became_of_it(tmp_path: Path):
     assert "/tree/oak/card/EXACT_IS_IN_TREE" in page.links
 
 
-@pytest.mark.parametrize(
-    ("query", "shown"),
-    [
-        ({"fate": "refused"}, 2),
-        ({"fate": "<script>", "page": "99"}, 6),
-        ({}, 6),
-    ],
-)
-def test_filters_narrow_the_list_and_stay_chosen(tmp_path: Path, query: dict[str, str], shown: int):
-    page = served(every_verdict(tmp_path / "oak"), "/proposals", **query)
-    listed = page.body.split('class="proposals"')[1]
-    assert listed.count("<h3>") == shown
-    assert Audit(page.body).strange == []
-    if query.get("fate") == "refused":
-        assert 'class="chip" aria-current="true">refused 2' in page.body
-
-
 @pytest.mark.parametrize("text", CORPUS)
 def test_nothing_that_a_teacher_or_a_file_says_becomes_markup(tmp_path: Path, text: str):
     tree = every_verdict(tmp_path / "oak")
@@ -296,71 +252,3 @@ def test_nothing_that_a_teacher_or_a_file_says_becomes_markup(tmp_path: Path, te
     for page in (served(tree), served(tree, "/proposals"), served(tree, "/proposals", fate=text)):
         found = Audit(page.body)
         assert found.strange == [] and "could not be read" not in found.text
-
-
-def test_an_export_holds_both_pages_with_everything_on_them(tmp_path: Path):
-    tree = every_verdict(tmp_path / "oak")
-    assert file_name(path_of("learner", "oak", "proposals")) in page_of(tree).body, "an export follows links"
-    page = page_of(tree, "/proposals")
-    assert page.body.split('class="proposals"')[1].count("<h3>") == 6 and "<form" not in page.body
-
-
-# A real one, from the first request to the frozen tree
-
-
-def test_somebody_who_answers_in_the_pages_takes_a_learner_to_its_end(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(exchange, "SETTLED", 0.02)
-    tree, letters, world = tmp_path / "oak", tmp_path / "letters", World()
-    config = load_config({"model": "scripted/steady", "preset": "starter"}, env={})
-    plan = LearnPlan(problems(4), config, Settings(epochs=1, impact_runs=1, refine=1), tree)
-
-    async def work() -> None:
-        teacher = Exchange(letters, poll=0.02)
-        async with open_study(plan, model=world.solver(), teacher=teacher) as study:
-            await learn(study)
-
-    learner = threading.Thread(target=lambda: asyncio.run(work()))
-    learner.start()
-    said: set[str] = set()
-    until = time.monotonic() + 600
-    while not (tree / "cards.jsonl").exists() and time.monotonic() < until:
-        answer_all(letters, world)  # a workspace has no learner before there is a tree
-        time.sleep(0.02)
-    with opened(tree, letters) as client:
-        while learner.is_alive() and time.monotonic() < until:
-            page = Audit(body_of(client.get("/learner/oak").text))
-            said |= {state for state in ("waiting for the teacher", "at work", "stopped") if state in page.text}
-            answer_all(letters, world, client)
-            time.sleep(0.02)
-        learner.join(5)
-        assert "Finished. The tree is frozen" in last_page(client)
-        assert "18 proposals" in last_page(client)
-    assert "at work" in said or "waiting for the teacher" in said
-    assert "stopped" not in said
-
-
-def last_page(client: TestClient) -> str:
-    for _ in range(50):
-        text = Audit(body_of(client.get("/learner/oak").text)).text
-        if "Finished" in text:
-            return text
-        time.sleep(0.1)
-    return text
-
-
-def answer_all(letters: Path, world: World, client: TestClient | None = None) -> None:
-    """Write every reply that is wanting, through the page where there is one."""
-    for entry in Inbox(letters).entries() if letters.exists() else ():
-        if entry.answered is not None:
-            continue
-        text = Inbox(letters).read(entry.name)
-        said = text.split(" user =====\n\n", 1)[1].rsplit("\n\n=====", 1)[0]
-        name = entry.name.rsplit("-", 2)[0].replace("-", " ").replace(" ms ", " MS ").replace(" hs ", " HS ")
-        request = Request(chat("", said), Sampling(0.0, 1, 1), AttemptKey(name, 0, "TEACHER", 0))
-        reply = world.teach(request)
-        if client is None:
-            Inbox(letters).write(entry.name, reply)
-            continue
-        path = path_of("inbox", letters.name, entry.name)
-        sent = client.post(path, data={"text": reply})
-        assert sent.status_code == 303

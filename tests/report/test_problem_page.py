@@ -113,11 +113,6 @@ def test_a_climb_groups_attempts_that_agree_and_says_which_gate_let_it_out(tmp_p
     assert "Fallback" not in ask(shelf_of(tmp_path / "again", record)).body
 
 
-def test_ties_are_broken_by_support_and_then_by_who_came_first():
-    record = a_climb({TierName.ES: ["5", "6"], TierName.MS: ["7", "6", None]}, exit=ExitPath.HS_PLURALITY)
-    assert [group.answer for group in climb_of(record)[1].groups] == ["6", "7", None]
-
-
 def test_a_climb_that_no_gate_let_out_ends_in_a_vote_over_all():
     record = hard()
     leader = vote_of(record, 0, len(record.attempts))[0]
@@ -137,52 +132,6 @@ def test_the_page_draws_every_tier_with_its_gate(tmp_path: Path):
     assert "2 of 10 agree" in text
 
 
-def test_right_and_wrong_are_told_by_words_and_shapes(tmp_path: Path):
-    page = ask(shelf_of(tmp_path, hard()))
-    assert '<p class="word"><i class="shape s-wrong"></i> Wrong</p>' in page.body
-    assert "Expected" in read(page).text
-    right = ask(shelf_of(tmp_path / "right", a_solve()))
-    assert '<p class="word"><i class="shape s-right"></i> Right</p>' in right.body
-    assert "MS attempt 1: answered, 4, right" in right.body
-
-
-def test_what_is_not_checked_has_a_mark_of_its_own(tmp_path: Path):
-    solve = a_solve(
-        attempts=(an_attempt(correct=None),),
-        classes=(ClassRecord(answer="4", positions=(0,)),),
-        correct=None,
-        expected=None,
-        verdict=None,
-        recalls=(),
-    )
-    text = read(ask(shelf_of(tmp_path, solve))).text
-    assert "Not checked" in text
-    assert "Expected" not in text
-
-
-def test_a_system_that_does_not_stop_where_it_could_is_not_said_to(tmp_path: Path):
-    solve = a_climb({TierName.ES: ["4", "4"], TierName.MS: ["4", "4", "5"]}, exit=ExitPath.MS_MAJORITY)
-    text = read(ask(shelf_of(tmp_path, solve))).text
-    assert "Gate met both must agree but this system does not stop here" in text
-    assert "Gate opens" in text
-
-
-def test_a_climb_that_began_above_es_says_so(tmp_path: Path):
-    solve = a_climb({TierName.MS: ["4", "5", "4"]}, exit=ExitPath.MS_MAJORITY, paper_calls=3, real_calls=3)
-    page = ask(shelf_of(tmp_path, solve))
-    text = read(page).text
-    assert "3 attempts; the gate of MS opened." in text
-    assert text.index("Gate opens") < text.index("ES and HS not used")
-    assert 'href="#attempt-1"' in page.body and "MS 1" in text
-
-
-def test_a_fallback_of_a_climb_that_began_above_es_counts_what_was_tried(tmp_path: Path):
-    answers: dict[TierName, list[str | None]] = {TierName.MS: ["4", "5", "6"], TierName.HS: ["7", "4", "8", "9", None]}
-    solve = a_climb(answers, exit=ExitPath.FALLBACK_PLURALITY, paper_calls=8, real_calls=8)
-    text = read(ask(shelf_of(tmp_path, solve))).text
-    assert "8 attempts, and no gate opened" in text and "2 of 8 agree" in text
-
-
 def test_attempts_without_a_ladder_are_a_vote(tmp_path: Path):
     solve = a_climb({TierName.FLAT: ["4", "5", "4"]}, exit=None)
     text = read(ask(shelf_of(tmp_path, solve))).text
@@ -190,16 +139,6 @@ def test_attempts_without_a_ladder_are_a_vote(tmp_path: Path):
     assert "Vote" in text
     assert "FLAT" not in text
     assert "Gate" not in text
-
-
-def test_the_attempt_from_common_facts_stands_apart(tmp_path: Path):
-    finishing = an_attempt(tier=TierName.HS, index=5, answer="4", call=key(40))
-    page = ask(shelf_of(tmp_path, hard(synthesis=finishing, answer="4", correct=True)))
-    text = read(page).text
-    assert "Common facts" in text
-    assert "its answer is taken" in text
-    assert "From common facts" in text
-    assert "#attempt-from-facts" in read(page).links
 
 
 def test_each_text_is_rendered_and_folded_under_its_attempt(tmp_path: Path):
@@ -216,11 +155,6 @@ def test_each_text_is_rendered_and_folded_under_its_attempt(tmp_path: Path):
     assert opened.body.count('<details class="attempt" open="">') == 10
     for link in re.findall(r'href="#(attempt-\d+)"', page.body):
         assert f'id="{link}"' in page.body
-
-
-def test_a_run_without_calls_says_that_texts_are_not_here(tmp_path: Path):
-    text = read(ask(shelf_of(tmp_path, hard()))).text
-    assert "This run’s folder has no calls in it" in text
 
 
 def test_why_an_attempt_failed_and_what_it_did_not_see_is_told(tmp_path: Path):
@@ -249,15 +183,6 @@ def test_cards_lead_to_the_tree_of_that_content_and_to_no_card_it_lacks(tmp_path
     assert "GONE" in page.text
     assert not any("GONE" in link for link in page.links)
     assert "Routed to algebra ; read 2 cards, about 60 tokens; 1 call to choose" in page.text
-
-
-def test_a_tier_that_showed_none_of_its_cards_abstained(tmp_path: Path):
-    recall = a_recall(cards=(), eligible=7, tokens=0, classifier_calls=0)
-    text = read(ask(shelf_of(tmp_path / "one", a_solve(recalls=(recall,))))).text
-    assert "Routed to algebra ; abstained: none of 7 cards is shown." in text
-    assert "3 attempts, abstained" in text
-    bare = read(ask(shelf_of(tmp_path / "two", a_solve(recalls=(a_recall(cards=(), eligible=0, tokens=0),))))).text
-    assert "no card to read" in bare and "abstained" not in bare
 
 
 def test_a_learners_run_finds_its_tree_and_its_shared_calls(tmp_path: Path):
@@ -324,16 +249,6 @@ def test_a_solve_that_is_not_there_is_not_here(tmp_path: Path):
     for problem, seed in (("c" * 16, "0"), (PROBLEM, "7"), (PROBLEM, "x"), (PROBLEM, "٣"), (PROBLEM, "")):
         with pytest.raises(NotHere):
             ask(shelf, problem, seed)
-
-
-def test_a_trace_with_no_attempts_is_still_a_page(tmp_path: Path):
-    page = ask(shelf_of(tmp_path, a_solve(attempts=(), classes=(), recalls=())))
-    assert "holds no attempt" in read(page).text
-
-
-def test_static_pages_ask_nothing(tmp_path: Path):
-    page = ask(shelf_of(tmp_path, a_solve("a/b?c" * 3), a_solve(), hard()), static="yes")
-    assert all(not link.startswith("/") and "?" not in link for link in read(page).links)
 
 
 def test_a_weighted_vote_says_so_and_each_attempt_how_sure_it_was(tmp_path: Path):

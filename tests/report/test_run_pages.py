@@ -16,10 +16,10 @@ from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
 from kace.report import pages as run_pages
 from kace.report.pages import run_page
-from kace.report.render import Links, PageRequest, document, file_name
+from kace.report.render import Links, PageRequest, document
 from kace.report.workspace import Workspace
 from tests.report.page_audit import Audit, body_of
-from tests.report.samples import a_recall, a_run, a_solve, a_tree
+from tests.report.samples import a_run, a_solve, a_tree
 
 DATA = {"data": {"name": "made-up", "split": "test", "problems": 4, "hash": "d" * 16}}
 
@@ -124,46 +124,12 @@ def test_every_filter_and_order_is_in_the_address(shelf: Workspace, query: dict[
     assert found == expected or len(found) == expected
 
 
-def test_solves_are_told_and_filtered_by_whether_cards_were_shown_or_abstained(tmp_path: Path):
-    first, second, *rest = some_solves()
-    abstained = (a_recall(cards=(), tokens=0, eligible=7),)
-    solves = [first.model_copy(update={"recalls": abstained}), second.model_copy(update={"recalls": ()}), *rest]
-    a_run(tmp_path / "kace", solves, **DATA)
-    a_run(tmp_path / "tiered", [each.model_copy(update={"recalls": ()}) for each in solves], **DATA)
-    shelf = Workspace([tmp_path])
-    page = read(ask(shelf))
-    assert "cards shown on 2 solves, abstained on 1" in page.text
-    assert page.html.count('class="num">abstained</td>') == 1
-    assert any("cards=abstained" in link for link in page.links)
-    assert names(ask(shelf, cards="abstained")) == ["P-0"]
-    assert names(ask(shelf, cards="shown")) == ["P-3", "P-2"]
-    assert len(names(ask(shelf, cards="bogus"))) == 4
-    assert '<option value="abstained" selected="">' in ask(shelf, cards="abstained", right="yes").body
-    assert "abstained" not in ask(shelf, "tiered").body, "the ladder alone has none to show"
-
-
-def test_filters_stay_when_another_is_followed(shelf: Workspace):
-    page = read(ask(shelf, right="yes", text="sums"))
-    assert page.fields["text"] == "sums"
-    assert any("sort=-tokens" in link and "right=yes" in link and "text=sums" in link for link in page.links)
-    problem = next(link for link in page.links if "/problem/" in link)
-    assert "right=yes" in problem
-    assert '<option value="yes" selected="">right</option>' in page.html
-
-
 def test_against_another_run_counts_what_changed_and_leads_to_the_comparison(shelf: Workspace):
     for query in ({"against": "tiered"}, {}):  # the plain ladder is the base unless another run is asked for
         page = read(ask(shelf, **query))
         assert all(words in page.text for words in ("gained", "lost"))
         assert "/run/kace/against/tiered" in page.links
     assert names(ask(shelf, against="nobody")) == names(ask(shelf)), "an unknown run is passed over"
-
-
-def test_only_runs_of_the_same_problems_are_offered_for_comparison(tmp_path: Path):
-    for name, digest in (("kace", "d"), ("same", "d"), ("strange", "e")):
-        a_run(tmp_path / name, **{"data": {"name": "made-up", "problems": 1, "hash": digest * 16}})
-    links = read(ask(Workspace([tmp_path]))).links
-    assert "/run/kace/against/same" in links and "/run/kace/against/strange" not in links
 
 
 def test_a_hundred_solves_a_page_and_every_page_is_a_link(tmp_path: Path):
@@ -179,14 +145,6 @@ def test_a_hundred_solves_a_page_and_every_page_is_a_link(tmp_path: Path):
     assert 'rel="next"' in first.body
     assert 'rel="prev"' in last.body
     assert 'rel="next"' not in last.body
-
-
-def test_a_run_without_a_solve_yet_says_so(tmp_path: Path):
-    folder = a_run(tmp_path / "new")
-    (folder / "traces.jsonl").write_text("")
-    page = ask(Workspace([folder]), "new")
-    assert "Nothing is solved yet" in read(page).text
-    assert page.refresh is not None
 
 
 def test_without_expected_answers_there_is_no_accuracy(tmp_path: Path):
@@ -215,13 +173,6 @@ def test_lost_calls_damage_and_missing_problems_are_told(tmp_path: Path):
         ask(Workspace([newer]), "newer")
 
 
-def test_a_system_without_a_ladder_has_no_exits(tmp_path: Path):
-    folder = a_run(tmp_path / "flat", [a_solve(exit=None, recalls=())])
-    page = ask(Workspace([folder]), "flat")
-    assert "Where solves leave" not in page.body
-    assert "no ladder" in page.body
-
-
 def test_cost_is_told_where_a_price_is_known(shelf: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert "local model, no cost" in read(ask(shelf)).text
     config = {"config": {"model": "openai/solver"}}
@@ -243,15 +194,6 @@ def test_the_tree_it_read_is_led_to(tmp_path: Path):
     assert "/tree/oak" in exact.links
     assert "changed since" not in exact.text
     assert "/tree/oak" not in older.links and "9 cards" in older.text
-
-
-def test_a_static_page_has_every_solve_wrong_ones_first_and_nothing_to_ask(shelf: Workspace):
-    page = ask(shelf, static=True)
-    assert names(page) == ["P-3", "P-0", "P-1", "P-2"]
-    audit = read(page)
-    assert "<form" not in page.body
-    assert not any(link.startswith("/") or "?" in link for link in audit.links)
-    assert file_name("/run/kace/against/tiered") in audit.links
 
 
 def test_a_manifest_may_say_next_to_nothing(tmp_path: Path):

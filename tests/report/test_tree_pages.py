@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Status, lift_of
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Status
 from kace.cards.store import TreeStore
-from kace.cards.tree import Add, Domain
 from kace.ladder.retrieve import estimate
-from kace.report.pages import export
-from kace.report.render import band
 from kace.report.trees import IN_A_FILE, PER_PAGE
 from kace.report.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
-from tests.report.hostile import hostile_tree
 from tests.report.samples import a_learner, a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import grown, ids, many, measured, page_of, said, workspace_of
 
@@ -54,27 +50,6 @@ def test_a_place_says_its_cards_tokens_mean_lift_and_deprecated_ones(workspace: 
     assert f"3 cards +4.0 points 2 measured ~{shown:,} tokens 1 deprecated" in words
 
 
-def test_squares_are_as_large_as_their_cards_are_many(workspace: Workspace) -> None:
-    page = page_of(workspace, "/tree/oak")
-    sides = [float(side) for side in re.findall(r'map-mark [^>]*><rect [^>]*width="([\d.]+)"', page.body)]
-    assert sides[0] == 100
-    assert sides[1] ** 2 / sides[0] ** 2 == pytest.approx(1 / 3, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("lift", "colour"),
-    [(0.2, "lift-1"), (0.03, "lift-2"), (0.0, "lift-3"), (-0.03, "lift-4"), (-0.2, "lift-5"), (None, "lift-0")],
-)
-def test_colours_go_from_helping_to_harming(lift: float | None, colour: str) -> None:
-    assert band(lift) == colour
-
-
-def test_a_lift_in_other_words_is_not_a_figure() -> None:
-    assert lift_of(measured("EXACT_FREE_TEXT", 0, 0, 0, validated_lift="+2/6 -> +4/6 on P026 (k=6)")) is None
-    assert lift_of(measured("EXACT_HALF_A_LIFT", 0, 0, 0, validated_lift="+2.0 points [much")) is None
-    assert lift_of(measured("EXACT_AS_WRITTEN", -2.5, -7, 2)).mark == (-0.025, -0.07, 0.02)
-
-
 def test_the_tree_page_lists_its_cards_with_their_rules_and_deprecated_ones_last(workspace: Workspace) -> None:
     page = page_of(workspace, "/tree/oak")
     assert ids(page.body)[:2] == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM"] and ids(page.body)[-1] == "EXACT_WAS_HARMFUL"
@@ -82,14 +57,6 @@ def test_the_tree_page_lists_its_cards_with_their_rules_and_deprecated_ones_last
     assert "+12.0 [+3.0, +21.0] 5 problems" in said(page)
     assert a_card().body.split("\n")[0] in said(page)
     assert ids(page_of(workspace, "/tree/oak", sort="id").body)[1] == "EXACT_MAY_HARM"
-
-
-def test_a_lift_of_too_few_problems_is_no_figure_and_colours_nothing(tmp_path: Path) -> None:
-    a_tree(tmp_path / "oak", [measured("EXACT_TRIED_TWICE", 66.7, -100, 100), measured("EXACT_HELPS_SOME", 4, 1, 7)])
-    page = page_of(workspace_of(tmp_path / "oak"), "/tree/oak")
-    assert ids(page.body) == ["EXACT_HELPS_SOME", "EXACT_TRIED_TWICE"]
-    assert "too few problems: 5" in said(page) and "66.7" not in said(page)
-    assert "mean lift of the 1 measured" in said(page)
 
 
 def test_the_tree_page_leads_with_what_runs_that_read_it_came_to(tmp_path: Path) -> None:
@@ -117,17 +84,6 @@ def test_cards_that_broke_most_in_the_open_runs_come_first(tmp_path: Path) -> No
     card = said(page_of(shelf, f"/tree/oak/card/{bad}"))
     assert "In the open runs, 2 solves read it: 0 gained , 2 broken against the ladder without cards." in card
     assert f"It breaks more than it gains. To stop showing it: kace tree edit oak {bad} --deprecate" in card
-
-
-def test_an_empty_tree_says_how_cards_come_into_it(tmp_path: Path) -> None:
-    TreeStore.create(tmp_path / "bare", DOMAINS)
-    page = page_of(workspace_of(tmp_path / "bare"), "/tree/bare")
-    assert page.status == 200
-    assert "No cards yet" in said(page)
-    assert "kace learn" in said(page)
-    assert page.body.count("empty-cell") == 4 * 3
-    TreeStore.create(tmp_path / "nothing", ())
-    assert "No cards yet" in said(page_of(workspace_of(tmp_path / "nothing"), "/tree/nothing"))
 
 
 def test_a_tree_in_a_json_file_has_pages_and_no_history(tmp_path: Path) -> None:
@@ -158,18 +114,6 @@ def test_a_place_lists_highest_lift_first_and_unmeasured_last(workspace: Workspa
     assert "6 2 of 8" in said(page), "gained and broken"
 
 
-def test_a_place_can_be_cut_to_one_status(workspace: Workspace) -> None:
-    path = "/tree/oak"
-    assert ids(page_of(workspace, path, status="deprecated").body) == ["EXACT_WAS_HARMFUL"]
-    assert ids(page_of(workspace, path, status="validated").body) == ["EXACT_HELPS_MUCH"]
-    assert len(ids(page_of(workspace, path, status="nonsense").body)) == 6
-
-
-def test_a_card_of_two_domains_lies_in_both(workspace: Workspace) -> None:
-    for domain in ("algebra", "geometry"):
-        assert ids(page_of(workspace, "/tree/oak", domain=domain, difficulty="hard").body) == ["RUBRIC_IN_TWO_DOMAINS"]
-
-
 def test_pages_of_a_list_follow_one_another(tmp_path: Path) -> None:
     tree = many(2 * PER_PAGE + 1)
     workspace = grown(tree, tmp_path)
@@ -191,13 +135,6 @@ def test_cards_are_found_by_their_words(workspace: Workspace) -> None:
     assert "No card is like that" in said(page_of(workspace, "/tree/oak", q="zeppelin"))
 
 
-def test_a_tree_that_changes_is_shown_as_it_is_now(workspace: Workspace, tmp_path: Path) -> None:
-    assert "6 cards" in said(page_of(workspace, "/tree/oak"))
-    TreeStore.open(tmp_path / "oak").apply(Add(a_card("EXACT_ONE_MORE_CARD")), author="test")
-    assert "7 cards" in said(page_of(workspace, "/tree/oak"))
-    assert "EXACT_ONE_MORE_CARD" in ids(page_of(workspace, "/tree/oak", domain="algebra", difficulty="medium").body)
-
-
 def test_nothing_is_written_beside_the_source(workspace: Workspace, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     for path in ("/tree/oak", "/tree/oak/card/EXACT_HELPS_MUCH"):
@@ -214,49 +151,6 @@ def test_a_file_holds_a_whole_place_up_to_a_limit(tmp_path: Path) -> None:
     page = page_of(grown(many(IN_A_FILE + 1), tmp_path / "more"), path, static=True)
     assert len(ids(page.body)) == IN_A_FILE
     assert f"The first {IN_A_FILE:,} of {IN_A_FILE + 1:,} cards" in said(page)
-
-
-def test_a_file_offers_no_search(workspace: Workspace) -> None:
-    assert "<form" not in page_of(workspace, "/tree/oak", static=True).body
-    assert "<form" in page_of(workspace, "/tree/oak").body
-
-
-def test_an_export_writes_the_map_and_every_card(workspace: Workspace, tmp_path: Path) -> None:
-    found = export(workspace, tmp_path / "out")
-    assert len(found) == len(set(found)) == 1 + 1 + len(cards())
-    assert all(page_of(workspace, path, static=True).status == 200 for path in found)
-
-
-def test_what_others_wrote_never_becomes_markup(tmp_path: Path) -> None:
-    hostile_tree(tmp_path / "bad")
-    workspace = workspace_of(tmp_path / "bad")
-    for path in export(workspace, tmp_path / "out"):
-        page = page_of(workspace, path)
-        assert page.status == 200
-        names = set(re.findall(r"<([a-zA-Z!?][^\s>/]*)", page.body))
-        assert not names & {
-            "script",
-            "img",
-            "iframe",
-            "style",
-            "link",
-            "base",
-            "meta",
-            "animate",
-            "!--",
-            "math",
-            "object",
-        }
-        assert not re.search(r"<[^<>]*\son[a-z]+=", page.body)
-        assert not re.search(r"<[^<>]*\sstyle=", page.body)
-        addresses = re.findall(r'(?:href|src|action)="([^"]*)"', page.body)
-        assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
-
-
-def test_a_domain_is_told_as_it_is_written(tmp_path: Path) -> None:
-    TreeStore.create(tmp_path / "oak", [Domain(name="sums", description='<b>bold</b> & "quoted"')], ())
-    body = page_of(workspace_of(tmp_path / "oak"), "/tree/oak").body
-    assert "&lt;b&gt;bold&lt;/b&gt; &amp; &#34;quoted&#34;" in body
 
 
 def test_a_card_page_shows_its_examples_and_nothing_in_them_is_markup(tmp_path: Path) -> None:

@@ -80,19 +80,3 @@ def test_it_says_in_one_line_what_is_wrong(tmp_path, arguments, said):
     done = run_kace(tmp_path, "view", *arguments, "--no-browser")
     assert done.returncode == 2
     assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1 and "Fix:" in done.stderr
-
-
-def test_it_opens_what_it_can(tmp_path):
-    a_run(tmp_path / "runs" / "first")
-    (tmp_path / "waiting").mkdir()  # where a learner waits for its first letter
-    done = run_kace(tmp_path, "view", "waiting", "runs", "--export", "out")
-    assert done.returncode == 0, done.stderr
-    assert "first" in (tmp_path / "out" / "index.html").read_text()
-
-
-def test_a_busy_port_is_named(tmp_path):
-    a_run(tmp_path / "first")
-    with viewing(tmp_path, "first", "--no-browser") as (_, address):
-        port = address.split(":")[2].split("/")[0]
-        done = run_kace(tmp_path, "view", "first", "--no-browser", "--port", port)
-    assert done.returncode == 2 and f"cannot listen on 127.0.0.1:{port} (address already in use)" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 from kace.errors import KaceError, UsageError
 from kace.report import pages as pages_module
 from kace.report.pages import export
-from kace.report.render import FILE_POLICY, LEFT_OUT, assets, file_name
+from kace.report.render import FILE_POLICY, LEFT_OUT, file_name
 from kace.report.workspace import Workspace
 from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
@@ -29,16 +29,6 @@ def folder(workspace: Workspace, tmp_path: Path) -> Path:
 
 def pages(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.html"))
-
-
-def test_every_item_has_its_pages(folder):
-    names = {path.name for path in pages(folder)}
-    for path in (
-        *("/", "/tree/oak", "/tree/oak/card/EXACT_SUM_OF_SQUARES", "/run/first"),
-        *(f"/run/first/problem/{'b' * 16}/0", "/learner/oak", "/inbox/letters"),
-        *("/inbox/letters/propose-1",),
-    ):
-        assert file_name(path) in names
 
 
 def test_every_link_leads_to_a_file_that_is_there(folder):
@@ -64,11 +54,6 @@ def test_no_file_tells_where_the_originals_lie(folder, tmp_path):
         assert str(tmp_path) not in page.read_text(encoding="utf-8"), page.name
 
 
-def test_the_assets_are_there(folder):
-    for name, content in assets().items():
-        assert (folder / "assets" / name).read_bytes() == content
-
-
 def test_a_folder_with_something_else_in_it_is_left_alone(workspace, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("mine")
@@ -92,14 +77,6 @@ def test_what_is_left_out_leads_to_a_page_that_says_so(tmp_path, monkeypatch):
     assert len(set(re.findall(r'href="(run-long-problem-[^"]*)"', run))) == 5
     assert "The first 5 are in these files" in run
     assert "open the original with: kace view" in (tmp_path / "out" / LEFT_OUT).read_text(encoding="utf-8")
-
-
-def test_the_same_items_give_the_same_files(tmp_path):
-    shelf = a_shelf_of_all(tmp_path / "opened")
-    for name in ("one", "two"):
-        export(Workspace([shelf]), tmp_path / name)
-    one, two = ({path.name: path.read_bytes() for path in pages(tmp_path / name)} for name in ("one", "two"))
-    assert one == two and len(one) > 8
 
 
 def test_a_damaged_item_does_not_stop_the_others(tmp_path):

@@ -67,25 +67,12 @@ def test_a_file_in_a_folder_is_no_tree(tmp_path):
     assert names(Workspace([tmp_path]), "tree") == []
 
 
-def test_a_snapshot_can_be_opened(tmp_path):
-    snapshot = TreeStore(a_tree(tmp_path / "oak")).snapshot("before")
-    assert len(Workspace([snapshot]).tree("before.jsonl").tree) == 2
-
-
 def test_a_tree_is_read_again_when_it_has_changed(tmp_path):
     workspace = Workspace([a_tree(tmp_path / "oak")])
     assert len(workspace.tree("oak").tree) == 2
     assert workspace.tree("oak") is workspace.tree("oak")
     TreeStore(tmp_path / "oak").apply(Add(a_card("EXACT_ONE_MORE_CARD")), author="test")
     assert len(workspace.tree("oak").tree) == 3
-
-
-def test_names_are_safe_in_an_address_and_differ(tmp_path):
-    for folder in ("a", "b", "c"):
-        a_run(tmp_path / folder / '<b> "run"')
-    workspace = Workspace([tmp_path])
-    assert names(workspace, "run") == ["a.-b-run", "b.-b-run", "c.-b-run"]
-    assert len({item.path for item in workspace.items("run")}) == 3
 
 
 def test_what_lies_in_a_folder_of_every_study_is_named_by_the_study(tmp_path):
@@ -105,13 +92,6 @@ def test_what_is_new_in_an_opened_folder_appears(tmp_path):
     assert workspace.item("run", "second").path == tmp_path / "second"
 
 
-def test_what_is_not_there_is_not_here(tmp_path):
-    workspace = Workspace([a_tree(tmp_path / "oak")])
-    for kind in ("tree", "run", "learner", "inbox"):
-        with pytest.raises(NotHere):
-            workspace.item(kind, "../oak")
-
-
 @pytest.mark.parametrize("made", ["empty", "text", "missing", "file", "loop", "nul"])
 def test_a_path_with_nothing_to_look_at_is_refused_in_one_line(tmp_path, made):
     path = tmp_path / ("a\0b" if made == "nul" else made)
@@ -127,18 +107,6 @@ def test_a_path_with_nothing_to_look_at_is_refused_in_one_line(tmp_path, made):
     with pytest.raises(UsageError) as refused:
         Workspace([path])
     assert refused.value.fix and "\n" not in str(refused.value)
-
-
-def test_nothing_at_all_is_refused():
-    with pytest.raises(UsageError):
-        Workspace([])
-
-
-def test_an_unreadable_folder_among_others_is_passed_over(tmp_path):
-    a_run(tmp_path / "first")
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    (tmp_path / ".hidden").mkdir()
-    assert names(Workspace([tmp_path]), "run") == ["first"]
 
 
 # Nothing outside the opened folders is read.
@@ -163,12 +131,6 @@ def test_a_link_to_an_item_outside_is_passed_over(tmp_path, secret):
     (opened / "deep" / "run").symlink_to(secret / "run")
     workspace = Workspace([opened])
     assert names(workspace, "run") == ["first"] and names(workspace, "tree") == []
-
-
-def test_a_link_within_the_opened_folder_is_followed_once(tmp_path):
-    a_run(tmp_path / "first")
-    (tmp_path / "again").symlink_to(tmp_path / "first")
-    assert names(Workspace([tmp_path]), "run") == ["first"]
 
 
 @pytest.mark.parametrize("name", ["traces.jsonl", "calls", "run.json"])
