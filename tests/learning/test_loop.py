@@ -171,15 +171,6 @@ def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path:
     assert open_tree(tmp_path / "tree" / "snapshots" / "epoch-2.jsonl") == tree
 
 
-def test_examples_carry_the_rules_as_well_as_text_does(tmp_path: Path):
-    world = World()
-    turns = load_config({"model": DEFAULTS.model, "profile": "paper", "placement": "demonstrations"}, env={})
-    tree = learned(world, tmp_path / "tree", config=turns, **{**TEXT, **REVISED, "examples": 1})
-    assert shown(tree) == RULE_CARDS
-    assert all(len(card.examples) == 1 for card in tree)
-    assert accuracy(world, tree, config=turns) == 1.0
-
-
 def test_a_learned_card_is_found_in_other_words_and_not_by_other_kinds(tmp_path: Path):
     world, train, test = World(misleading=False), told_again(TRAIN), told_again(TEST)
     tree = learned(world, tmp_path / "tree", config=DEFAULTS, train=train, max_harm=0)
@@ -261,29 +252,6 @@ def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path:
     assert not (tmp_path / "tree" / "learn" / "epoch-1-refine-base").exists(), "nothing is compared with it"
     sums = {name for name in everything if name.startswith("sum-")}
     assert {frozenset(solved(f"dropout-{number}")) for number in range(1, 5)} == {frozenset(everything - sums)}
-
-
-def test_where_there_is_nothing_to_know_nothing_is_kept(tmp_path: Path):
-    world = World(knowledge=())
-    tree = learned(world, tmp_path / "tree", **TEXT, **REVISED)
-    assert len(tree) > 0, "the teacher did propose cards"
-    assert Status.VALIDATED not in {card.status for card in tree}
-    assert accuracy(world, tree) == pytest.approx(1 / 3)
-
-
-def test_leave_one_out_finds_the_same(tmp_path: Path):
-    settings = {**TEXT, **REVISED, "impact": "leave_one_out"}
-    tree = learned(World(misleading=False), tmp_path / "tree", **settings)
-    assert shown(tree) == RULE_CARDS
-
-
-def test_one_run_can_give_both_tiers_their_cards_and_revision_can_be_left_out(tmp_path: Path):
-    world = World()
-    tree = learned(world, tmp_path / "tree", **{**TEXT, "add_runs": 1}, epochs=2)
-    assert shown(tree) >= RULE_CARDS
-    assert accuracy(world, tree) == 1.0
-    steps = (tmp_path / "tree" / "learn" / "steps.jsonl").read_text()
-    assert '"MS+HS"' in steps and '"revise"' not in steps
 
 
 class Sure(World):

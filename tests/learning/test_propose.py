@@ -94,13 +94,6 @@ def test_the_request_in_full():
     )
 
 
-def test_requests_of_all_cells_share_their_system_text():
-    one, other = Said(block()), Said(block(difficulty="hard"))
-    find(one), find(other, FAILED[:1], cell=TreeCell(TierName.HS, "geometry"))
-    assert one.requests[0].messages[0] == other.requests[0].messages[0]
-    assert "Difficulty: hard, or universal" in other.requests[0].messages[1].content
-
-
 # What becomes a card
 
 
@@ -117,28 +110,9 @@ def test_a_block_becomes_a_card_with_its_provenance():
     assert made.provenance.epoch_introduced == 2
 
 
-def test_where_the_teacher_is_silent_the_cell_decides():
-    (made,) = find(Said(block(difficulty=""))).cards
-    assert (made.difficulty_tag, made.domain_tags, made.routing_conditions) == (Difficulty.MEDIUM, ("algebra",), ())
-
-
 def test_a_universal_card_may_be_proposed_anywhere():
     (made,) = find(Said(block(difficulty="Universal", domains="universal"))).cards
     assert (made.difficulty_tag, made.domain_tags) == (Difficulty.UNIVERSAL, ("universal",))
-
-
-@pytest.mark.parametrize(
-    "tex",
-    [
-        r"\frac{1}{2} \theta \beta \nabla \rho \upsilon",
-        r"\forall \times \binom{n}{k} \neq \right) \uparrow",
-        r"a \\ b \u0041 \x41",
-    ],
-)
-def test_latex_reaches_the_card_and_its_json_byte_for_byte(tex: str):
-    (made,) = find(Said(block(payload=f"{PAYLOAD}\n{tex}"))).cards
-    assert made.payload == f"{PAYLOAD}\n{tex}"
-    assert Card.model_validate_json(made.model_dump_json()).payload == made.payload
 
 
 def test_a_trigger_that_is_too_long_is_cut():
@@ -190,16 +164,6 @@ def test_a_reply_without_cards_is_listed(reply: str):
     assert "no block" in refused.reason
 
 
-def test_prose_a_truncated_block_and_a_repeated_id_leave_the_good_cards():
-    cut = "<card>\nid: ANTI_CUT_OFF\npay"
-    reply = f"1: wrong sign.\n\n{block()}\nAnother:\n{block()}\n{block('MICRO_SUM_OF_ROOTS')}\n{cut}"
-    found = find(Said(reply, "Nothing to add."))
-    assert [made.card_id for made in found.cards] == ["EXACT_SUM_OF_ROOTS", "MICRO_SUM_OF_ROOTS"]
-    listed = reasons(found)
-    assert "names must differ" in listed["EXACT_SUM_OF_ROOTS"]
-    assert "cut off" in listed["ANTI_CUT_OFF"]
-
-
 def test_a_mended_card_is_no_longer_listed():
     model = Said(f"{block()}\n{block('bad name')}", block("MICRO_SUM_OF_ROOTS"))
     found = find(model)
@@ -230,11 +194,6 @@ def test_a_thousand_cards_are_cut_to_the_quota_and_none_is_asked_for_again():
     rules = [refused.rule for refused in found.refused]
     assert rules.count("over_quota") == 194
     assert Proposals.model_validate_json(found.model_dump_json()) == found
-
-
-def test_a_card_that_quotes_our_tags_is_kept_as_it_is():
-    payload = f"{PAYLOAD}\nNever write </card> or <cards> in an answer."
-    assert find(Said(block(payload=payload))).cards[0].payload == payload
 
 
 @given(

@@ -31,7 +31,6 @@ from kace.runs.stats import wilson
 from tests.card_examples import a_card
 from tests.recorded import recorded
 
-XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' </style></pre>&lt;"
 HELPS, HARMS, QUIET = "EXACT_IT_HELPS", "RUBRIC_IT_HARMS", "MICRO_IT_SLEEPS"
 TWIN = "EXACT_THE_TWIN"
 
@@ -48,29 +47,26 @@ def text(n: int) -> str:
 class Learner:
     """Writes the steps of a learning run with the real parts, without a model."""
 
-    def __init__(self, folder: Path, evil: str = "") -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.evil = evil
         self.notebook = StepLog(folder / "learn", self.manifest())
         self.growth = TreeWriter(folder, self.notebook, author="kace learn")
 
     def manifest(self) -> dict[str, object]:
-        settings = {"epochs": 2, "impact": f"dropout{self.evil}", f"dial{self.evil}": self.evil}
-        config = {"model": f"solver{self.evil}"}
+        settings = {"epochs": 2, "impact": "dropout"}
+        config = {"model": "solver"}
         train = {"problems": 10, "hash": "0"}
-        said = {"config": config, "teacher": f"teacher{self.evil}", "settings": settings}
+        said = {"config": config, "teacher": "teacher", "settings": settings}
         return {"v": 1, **said, "prompts": {}, "train": train}
 
     def card(self, card_id: str, n: int, difficulty: Difficulty, domain: str) -> Card:
         return a_card(
             card_id,
-            payload=f"{text(n)}{self.evil}",
-            routing_conditions=(f"first{self.evil}",),
+            payload=f"{text(n)}",
+            routing_conditions=("first",),
             difficulty_tag=difficulty,
             domain_tags=(domain,),
-            provenance=Provenance(
-                source=f"teacher{self.evil}", supporting_problems=(f"P1{self.evil}",), epoch_introduced=1
-            ),
+            provenance=Provenance(source="teacher", supporting_problems=("P1",), epoch_introduced=1),
         )
 
     def keep(
@@ -79,9 +75,7 @@ class Learner:
         self.notebook.write(StepName(phase, what, epoch, place, number), value)
 
     def plant(self) -> None:
-        domains = tuple(
-            Domain(name=name, description=f"about {name}{self.evil}", share=0.5) for name in ("algebra", "geometry")
-        )
+        domains = tuple(Domain(name=name, description=f"about {name}", share=0.5) for name in ("algebra", "geometry"))
         self.notebook.write(StepName("plan", "partition"), Partition(domains=domains))
         self.growth.plant(domains)
 
@@ -94,9 +88,7 @@ class Learner:
         self.notebook.write(step, run)
 
     def refused(self, name: str, by: str, rule: str) -> CardRefusal:
-        return CardRefusal.model_validate(
-            {"card_id": f"{name}{self.evil}", "by": by, "rule": f"{rule}{self.evil}", "reason": f"why{self.evil}"}
-        )
+        return CardRefusal.model_validate({"card_id": f"{name}", "by": by, "rule": f"{rule}", "reason": "why"})
 
     def add_medium(self) -> None:
         """Three proposals become one card: one is no block, one is refused, two say the same."""
@@ -140,7 +132,7 @@ class Learner:
             shown_correct=4,
             shown_wrong=1,
             tiers={TierName.MS: 5},
-            problems=(f"P1{self.evil}",),
+            problems=("P1",),
         )
         lifts = [self.lift(HELPS, 0.25, 0.05, 0.45), self.lift(HARMS, -0.2, -0.9, -0.1)]
         for place, lift in enumerate(lifts):
@@ -168,10 +160,10 @@ class Learner:
         )
 
     def revise(self) -> None:
-        revision = Revision(action=Action.EDIT, card_id=HELPS, reason=f"too vague{self.evil}", payload="x")
+        revision = Revision(action=Action.EDIT, card_id=HELPS, reason="too vague", payload="x")
         revisions = Revisions(
             revisions=(revision,),
-            gaps=(f"nothing on circles{self.evil}",),
+            gaps=("nothing on circles",),
             refused=(self.refused(HELPS, "code", "vague"),),
         )
         self.keep("refine", "revise", revisions, place="algebra", number=1)
@@ -181,10 +173,10 @@ class Learner:
             number=1,
             n=5,
             lift=0.2,
-            gained=(f"P3{self.evil}",),
-            lost=(f"P4{self.evil}",),
+            gained=("P3",),
+            lost=("P4",),
             accepted=False,
-            reason=f"below the threshold{self.evil}",
+            reason="below the threshold",
         )
         self.keep("refine", "compare", look, place="algebra", number=1)
         self.commit("refine", "commit", (), "algebra")
@@ -194,13 +186,13 @@ class Learner:
         self.growth.freeze()
         used = {"calls": 12, "input": 1000, "cached": 400, "output": 500, "usd": 1.25}
         free = {"calls": 3, "input": 10, "output": 5, "usd": 0.0}
-        roles = [{"role": "solver", **used}, {"role": f"teacher{self.evil}", **free}]
+        roles = [{"role": "solver", **used}, {"role": "teacher", **free}]
         bill = {"roles": roles}
         write_atomic(self.folder / "learn" / "bill.json", json.dumps(bill))
 
 
-def learned(folder: Path, evil: str = "") -> LearningReport:
-    learner = Learner(folder, evil)
+def learned(folder: Path) -> LearningReport:
+    learner = Learner(folder)
     with learner.notebook:
         learner.plant()
         learner.add_medium()

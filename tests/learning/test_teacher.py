@@ -53,12 +53,6 @@ def test_a_reply_without_fault_is_asked_for_once():
     assert (request.attempt.seed, request.sampling.temperature, request.sampling.max_tokens) == (3, 0.0, 900)
 
 
-def test_the_same_question_is_the_same_request():
-    once, twice = Said("", note("A")), Said("", note("A"))
-    ask(once), ask(twice)
-    assert [r.digest("t") for r in once.requests] == [r.digest("t") for r in twice.requests]
-
-
 def test_the_source_is_the_model_that_teaches():
     assert Teacher(Said()).source == "scripted/teacher"
     remote = OpenAIModel("m", base_url="https://me:pw@far.invalid/v1", api_key="k", timeout=1.0, name="openai/m")
@@ -80,14 +74,6 @@ def test_a_bad_block_is_asked_for_again_with_its_reason():
     assert "Accepted: A\n" in said
     assert "- B: the field payload is missing" in said
     assert repair.attempt.index == 1
-
-
-def test_there_is_one_repair_round_only():
-    model = Said(note("A", ""), note("A", ""), note("A"))
-    reading = ask(model)
-    assert model.calls == 2
-    assert not reading.found
-    assert [found.card_id for found in reading.bad] == ["A"]
 
 
 def test_what_was_good_stays_as_it_was():
