@@ -157,7 +157,9 @@ class HttpClient:
         """
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
+        # The local engine's are never kept.
         fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
+        fresh = fresh or bool(self._socket)
         loop = asyncio.get_running_loop()
         session = None if fresh else self._sessions.get(loop)
         if session is None:
@@ -199,9 +201,7 @@ class HttpClient:
     def _open_session(self) -> aiohttp.ClientSession:
         connector: aiohttp.BaseConnector
         if self._socket:
-            connector = aiohttp.UnixConnector(
-                self._socket, limit=0, force_close=True
-            )
+            connector = aiohttp.UnixConnector(self._socket)
         else:
             connector = aiohttp.TCPConnector(
                 limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
