@@ -119,7 +119,7 @@ def test_a_viewer_writes_nothing(sealed: Path):
         try:
             pages = re.findall(r'href="/((?:run|tree|learner)/[^"]+)"', urlopen(address).read().decode())
             assert {page.partition("/")[0] for page in pages} == {"run", "tree", "learner"}
-            assert {urlopen(f"{address}{page}").status for page in pages} == {200}
+            assert {urlopen(f"{address}/{page}").status for page in pages} == {200}
         finally:
             ran.send_signal(signal.SIGINT)
         told = ran.communicate()[1]
