@@ -1,8 +1,9 @@
 """Measure what many cards do to finding the right one, and how long a search takes.
 
-    python benchmarks/bench_finding.py
+    python benchmarks/bench_finding.py [--many]
 
-Cards of other subjects are put beside tree B of the third test.
+Cards of other subjects are put beside tree B of the third test; `--many` adds a search
+among 100,000 cards, whose weights are drawn at random.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
-from kace.ladder.relevance import TextTable
+from kace.ladder.relevance import RelevanceIndex, TextTable, terms
 from kace.problems import load_bundled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +27,7 @@ from tests.ladder.other_subjects import other_subjects  # noqa: E402
 
 PROBLEMS = load_bundled("techniques", "third")
 SHARE = 0.05  # of problems without a card that are shown one
+MANY = 100_000
 
 
 def tree_b() -> EpistemicTree:
@@ -63,6 +67,36 @@ def found_share(tree: EpistemicTree, beside: int) -> tuple[float, float]:
     return sum(score > least for score in right) / len(right), spent
 
 
+def search_many() -> float:
+    """Return the milliseconds of a search among very many cards."""
+    draw = np.random.default_rng(0)
+    found: set[str] = set()
+    for problem in PROBLEMS:
+        found.update(terms(problem.text))
+    vocabulary = {term: place for place, term in enumerate(sorted(found))}
+    # A card has 300 terms, common ones more often, as in a language.
+    shares = 1 / np.arange(1, len(vocabulary) + 1)
+    counts = draw.binomial(MANY, np.minimum(1, 300 * shares / shares.sum()))
+    counts = draw.permutation(counts)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    index = RelevanceIndex(
+        encoder="wordllama",
+        cards=tuple(f"EXACT_CARD_{place}" for place in range(MANY)),
+        vocabulary=vocabulary,
+        rarity=np.ones(len(vocabulary), dtype=np.float32),
+        starts=starts.astype(np.int64),
+        classes=draw.integers(0, MANY, starts[-1]).astype(np.int32),
+        weights=draw.normal(0, 1, starts[-1]).astype(np.float32),
+        meaning=draw.normal(0, 1, (MANY + 1, 256)).astype(np.float32),
+        shared=np.zeros((0, 3), dtype=np.float32),
+    )
+    index(PROBLEMS[0].text)
+    began = time.perf_counter()
+    for problem in PROBLEMS[1:101]:
+        index(problem.text)
+    return 10 * (time.perf_counter() - began)
+
+
 def main() -> None:
     """Print the figures."""
     tree = tree_b()
@@ -72,6 +106,8 @@ def main() -> None:
             f"{len(tree.shown) + beside:5,} cards: found {100 * found:.1f} %, {spent:.2f} ms per problem",
             flush=True,
         )
+    if "--many" in sys.argv:
+        print(f"{MANY:,} cards: {search_many():.2f} ms per problem")
 
 
 if __name__ == "__main__":

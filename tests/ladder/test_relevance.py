@@ -248,3 +248,11 @@ def test_sentence_embeddings_know_synonyms_better():
     assert first @ first == pytest.approx(1, abs=1e-3)
     static = relevance.embed(pair)
     assert first @ second > static[0] @ static[1]
+
+
+def test_of_very_many_cards_only_those_with_the_best_words_are_compared_in_meaning(monkeypatch: pytest.MonkeyPatch):
+    index = open_index(TREE)
+    whole = index.probabilities(LIKE.text)
+    monkeypatch.setattr(relevance, "FIRST_STAGE", 1)
+    few = index.probabilities(LIKE.text)
+    assert few[0] == pytest.approx(whole[0], abs=0.1) and few[1] == 0.0

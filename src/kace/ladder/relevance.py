@@ -53,6 +53,7 @@ SMALL_TREE = (
 )
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
 LEAST_SCORE = 1e-3  # a smaller one is none
+FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _TERM = re.compile(r"\\?[^\W\d_]+|#|[%$=+^]")
@@ -252,8 +253,15 @@ class RelevanceIndex:
         for place, value in zip(places, values, strict=True):
             part = slice(self.starts[place], self.starts[place + 1])
             logits[self.classes[part]] += value * self.weights[part]
+        near = np.arange(len(logits))
+        if len(self.cards) > FIRST_STAGE:
+            # Of very many cards, only those with the best words are compared in meaning.
+            best = np.argpartition(logits[:-1], -FIRST_STAGE)[-FIRST_STAGE:]
+            near = np.append(best, len(self.cards))
         vector = ENCODERS[self.encoder]([problem])[0]
-        return softmax(logits + self.meaning @ vector)
+        found = np.zeros_like(logits)
+        found[near] = softmax(logits[near] + self.meaning[near] @ vector)
+        return found
 
     def save(self, path: Path) -> None:
         """Write the index to a file of a tree."""
