@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kace.report.charts import ForestRow, Paint, Picture, forest
+from kace.report.charts import ForestRow, Picture, forest
 from kace.report.render import environment
 from kace.runs.stats import Interval, cluster_interval, holm, sign_flip
 
@@ -717,11 +717,11 @@ def draw_summary(published: Published) -> str:
 
 def plot_row(found: Difference, name: str, group: str) -> ForestRow:
     """Return a row of a plot, hollow where the interval contains zero."""
-    paint = Paint.OPEN
+    paint = "open"
     if found.low > 0:
-        paint = Paint.GOOD
+        paint = "good"
     elif found.high < 0:
-        paint = Paint.BAD
+        paint = "bad"
     return ForestRow(name, "", found.mean, found.low, found.high, paint, group)
 
 

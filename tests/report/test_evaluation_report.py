@@ -20,14 +20,13 @@ from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
 from kace.report.charts import (
-    ExitRow,
     Picture,
     exit_bars,
     scale_over,
 )
 from kace.report.evaluation import (
+    Draw,
     Evaluation,
-    Plot,
     evaluation_of,
     page,
     plots_of,
@@ -60,7 +59,7 @@ def found() -> Evaluation:
     return evaluation_of([*flats(), *ladders()], base="tiered", prices=PRICES)
 
 
-def named(found: Evaluation) -> dict[str, Plot]:
+def named(found: Evaluation) -> dict[str, Draw]:
     return plots_of(found)
 
 
@@ -163,7 +162,7 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
 def test_problems_without_answers_still_have_exits_and_costs():
     found = evaluation_of([an_arm("tiered", labelled=False), an_arm("kace", labelled=False)], prices=PRICES)
     assert found.best is None and found.comparisons == ()
-    assert set(named(found)) == {"exits-by-difficulty"}
+    assert set(named(found)) == {"exits"}
     assert "no known answer" in found.lead
     parsed(page(found))
 
@@ -187,7 +186,7 @@ def test_text_from_outside_never_becomes_markup():
     assert not [key for key, _ in attacked.attributes if key.startswith("on")]
     assert html.count("&lt;script&gt;") > 10
     for plot in plots_of(found).values():
-        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(drawn(plot.draw(WIDE))).iter()}
+        tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(drawn(plot(WIDE))).iter()}
         assert tags <= {"svg", "title", "g", "line", "rect", "circle", "text"}
 
 
@@ -211,8 +210,8 @@ def drawn(picture: Picture) -> str:
 
 
 def test_a_bar_is_as_long_as_its_share():
-    row = ExitRow("EASY", 4, {ExitPath.ES_UNANIMOUS: 6, ExitPath.FALLBACK_LAST_HS: 2})
-    picture = ET.fromstring(drawn(exit_bars("t", [("a", [row, ExitRow("HARD", 0, {})])], WIDE)))
+    row = ("EASY", 4, {ExitPath.ES_UNANIMOUS: 6, ExitPath.FALLBACK_LAST_HS: 2})
+    picture = ET.fromstring(drawn(exit_bars("t", [("a", [row, ("HARD", 0, {})])], WIDE)))
     bars = {bar[0].text or "": float(bar.get("width", 0)) + 1 for bar in picture.iter("rect") if len(bar)}
     one, five = bars.values()
     assert one / five == pytest.approx(3, rel=1e-3)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
 from kace.cards.card import LiftMark
@@ -23,21 +22,12 @@ _UNSEEN = re.compile(
 )
 
 NARROW = 500.0  # below this width, names stand above their marks
-PANEL_GAP = 26.0
-PANEL = 300.0  # least width of a panel of exits
+PANEL_GAP = 22.0
 LEGEND = 130.0  # width of an entry of its legend
 HEADING = 26.0  # above the first row of a group
 LETTER = (
     0.62  # the width of a letter as a share of its height, rather too large
 )
-
-
-class Paint(StrEnum):
-    """What the colour of a mark is for. Pages have a light and a dark set of them."""
-
-    GOOD = "good"
-    BAD = "bad"
-    OPEN = "open"
 
 
 EXIT_NAMES: Mapping[ExitPath, str] = {
@@ -60,23 +50,19 @@ class Picture(NamedTuple):
 
 
 class ForestRow(NamedTuple):
-    """An estimate with its interval. `Paint.OPEN` draws a hollow mark."""
+    """An estimate with its interval. "open" draws a hollow mark."""
 
     name: str
     about: str
     value: float
     low: float
     high: float
-    paint: Paint
+    paint: str  # good, bad or open
     group: str = ""
 
 
-class ExitRow(NamedTuple):
-    """The problems of one bucket and how many of their solves left at each exit."""
-
-    name: str
-    problems: int
-    exits: Mapping[ExitPath, int]
+ExitRow = tuple[str, int, Mapping[ExitPath, int]]
+"""A bucket, its problems, and how many of their solves left at each exit."""
 
 
 def breadth(words: str, size: float = 12.0, bold: bool = False) -> float:
@@ -93,9 +79,8 @@ def fitted(
     words: str, room: float, size: float = 12.0, bold: bool = False
 ) -> str:
     """Return words on one line, cut to the room there is."""
-    line = " ".join(strip_unseen(words).split())
     most = max(1, int(room / breadth("x", size, bold)))
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
 
 
 class Scale(NamedTuple):
@@ -224,22 +209,17 @@ def forest(
 def exit_bars(
     title: str, panels: Sequence[tuple[str, Sequence[ExitRow]]], width: float
 ) -> Picture:
-    """Draw where solves leave the ladder: a stacked bar per bucket, a panel per arm."""
-    columns = min(len(panels), max(1, int(width // PANEL)))
-    wide = (width - PANEL_GAP * (columns - 1)) / columns
+    """Draw where solves leave the ladder: a stacked bar per bucket."""
     in_a_line = int(width // LEGEND)
-    top = 19.0 * math.ceil(len(EXIT_NAMES) / in_a_line) + 10
-    height = 24 + 23.0 * max(len(rows) for _, rows in panels)
+    y = 19.0 * math.ceil(len(EXIT_NAMES) / in_a_line) + 10
     placed = []
-    for number, (name, rows) in enumerate(panels):
-        line, column = divmod(number, columns)
-        y = top + line * (height + 0.7 * PANEL_GAP)
-        placed.append((column * (wide + PANEL_GAP), y, name, rows))
-    bottom = placed[-1][1] + height + 4
+    for name, rows in panels:
+        placed.append((y, name, rows))
+        y += 24 + 23.0 * len(rows) + PANEL_GAP
     values = {
         "panels": placed,
-        "wide": wide,
+        "wide": width,
         "in_a_line": in_a_line,
         "step": LEGEND,
     }
-    return Picture(title, width, bottom, "exits", values)
+    return Picture(title, width, y - PANEL_GAP, "exits", values)

@@ -13,16 +13,13 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
 
 from kace.baselines.systems import spec_of
 from kace.config import Price
 from kace.errors import UsageError, counted
 from kace.files import write_atomic
 from kace.report.charts import (
-    ExitRow,
     ForestRow,
-    Paint,
     Picture,
     exit_bars,
     forest,
@@ -39,7 +36,6 @@ from kace.runs.metrics import NO_CARDS, Metrics, clusters_of
 from kace.runs.table import Table
 
 RECORD = Path(__file__).parents[1] / "data" / "eee-record.txt"
-OWN = "their attempts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Evaluation:
             return f"{arms}, and no known answer to measure an accuracy by."
         size = counted(best.problems, "problem")
         if len(best.seeds) > 1:
-            size += f" over {counted(len(best.seeds), 'seed')}"
+            size += f" over {len(best.seeds)} seeds"
         low, high = best.wilson
         share = f"{best.accuracy:.1%} of {size} ({low:.1%} to {high:.1%})"
         if best.paper_calls:
@@ -195,96 +191,65 @@ def page(
 # Plots
 
 
-class Plot(NamedTuple):
-    """A chart that can be drawn at any width; its name is its file's."""
-
-    name: str
-    title: str
-    caption: str
-    draw: Callable[[float], Picture]
+Draw = Callable[[float], Picture]
+"""Draws a chart at a width."""
 
 
-def plots_of(found: Evaluation) -> dict[str, Plot]:
+def plots_of(found: Evaluation) -> dict[str, Draw]:
     """Return every plot that there is data for, by name."""
-    plots = (
-        accuracy_plot(found),
-        difference_plot(found),
-        exits_plot(found.ordered),
-    )
-    return {plot.name: plot for plot in plots if plot}
+    plots = {
+        "accuracy": accuracy_plot(found),
+        "difference": difference_plot(found),
+        "exits": exits_plot(found.ordered),
+    }
+    return {name: draw for name, draw in plots.items() if draw}
 
 
-def accuracy_plot(found: Evaluation) -> Plot | None:
+def accuracy_plot(found: Evaluation) -> Draw | None:
     """Plot the accuracy of each arm."""
     rows = []
     for arm in found.ordered:
-        if arm.wilson is None:
-            continue
-        paint = Paint.OPEN if arm.name == found.base else Paint.GOOD
-        accuracy = arm.accuracy or 0.0
-        rows.append(ForestRow(arm.name, "", accuracy, *arm.wilson, paint))
-    if not rows:
-        return None
+        if arm.wilson:
+            paint = "open" if arm.name == found.base else "good"
+            accuracy = arm.accuracy or 0.0
+            rows.append(ForestRow(arm.name, "", accuracy, *arm.wilson, paint))
     title = "Accuracy of each arm"
-    caption = (
-        "Mean over the seeds, with 95 % Wilson intervals in which one"
-        f" {found.cluster} counts once however many solves it has. A failed call is a"
-        " wrong answer. A hollow mark is the base."
-    )
     draw = partial(forest, title, "accuracy", rows, change=False)
-    return Plot("accuracy", title, caption, draw)
+    return draw if rows else None
 
 
-def difference_plot(found: Evaluation) -> Plot | None:
+def difference_plot(found: Evaluation) -> Draw | None:
     """Plot the difference of each arm from the base."""
     rows = []
     for arm in found.ordered:
         each = found.against_base(arm.name)
         if each is None:
             continue
-        paint = Paint.OPEN
+        paint = "open"
         if each.distinguishable:
-            paint = Paint.GOOD if each.difference > 0 else Paint.BAD
+            paint = "good" if each.difference > 0 else "bad"
         size = counted(each.clusters, each.cluster)
         about = f"{size}, {p_text(each.adjusted)}"
         row = ForestRow(arm.name, about, each.difference, *each.interval, paint)
         rows.append(row)
-    if not rows:
-        return None
     title = f"Difference from {found.base}"
-    holm = " after Holm’s correction" if len(rows) > 1 else ""
-    caption = (
-        f"Paired by problem and seed. {found.resampled} Filled marks differ from"
-        f" {found.base} beyond chance at 5 %{holm}; hollow ones are indistinguishable"
-        " from it at this number of problems."
-    )
     unit = f"difference from {found.base}, percentage points"
-    draw = partial(forest, title, unit, rows)
-    return Plot("difference", title, caption, draw)
+    return partial(forest, title, unit, rows) if rows else None
 
 
-def exits_plot(arms: Iterable[Metrics], by: str = OWN) -> Plot | None:
-    """Plot where solves leave the ladder; `by` is whose attempts sort the problems."""
+def exits_plot(arms: Iterable[Metrics]) -> Draw | None:
+    """Plot where solves leave the ladder, by how hard problems are."""
     panels = []
-    caption = (
-        "Figures in the bars are solves; those on the right are problems,"
-        f" sorted by the share of {by} that are right: EASY from 80 %, MED-EASY from"
-        " 50 %, MED-HARD from 20 %, HARD above none, VERY-HARD none. What leaves early"
-        " in the last row agreed on a wrong answer."
-    )
     for arm in arms:
         if arm.exits:
             rows = [
-                ExitRow(row.bucket.value, row.problems, row.exits)
+                (row.bucket.value, row.problems, row.exits)
                 for row in arm.buckets
             ]
-            rows.append(ExitRow("all", arm.problems, arm.exits))
+            rows.append(("all", arm.problems, arm.exits))
             panels.append((arm.name, rows))
-    if not panels:
-        return None
     title = "Where solves leave the ladder"
-    draw = partial(exit_bars, title, panels)
-    return Plot("exits-by-difficulty", title, caption, draw)
+    return partial(exit_bars, title, panels) if panels else None
 
 
 # Records of Every Eval Ever

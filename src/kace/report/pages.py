@@ -24,7 +24,6 @@ from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import FALLBACK_GATE, ExitPath, ladder_of
 from kace.report import inbox, trees
 from kace.report.evaluation import (
-    OWN,
     evaluation_of,
     exits_plot,
     plots_of,
@@ -54,7 +53,6 @@ from kace.runs.table import (
 
 log = logging.getLogger(__name__)
 
-SMALL_RUN = 32_000_000  # bytes up to which a run is read for the first page
 REFRESH = 5.0
 PER_PAGE = 100
 IN_FILES = 300  # solves of a run that an export has pages for
@@ -105,7 +103,7 @@ def html_at(
         page = error_page(500, "This cannot be shown", *words)
     except Exception:
         log.error("%s", redact(traceback.format_exc()))
-        what = "The page could not be made. The terminal says more."
+        what = "the page could not be made; the terminal says more"
         page = error_page(500, "Something went wrong here", what)
     return document(page, link, path, kinds), page.status
 
@@ -153,9 +151,6 @@ def open_item(workspace: Workspace, item: Item) -> object:
         return Inbox(item.path).waiting()
     if item.kind == "learner":
         return ""
-    trace = item.path / "traces.jsonl"
-    if trace.exists() and trace.stat().st_size > SMALL_RUN:
-        return "open it to count"
     return workspace.table(item.name)
 
 
@@ -202,7 +197,6 @@ def run_page(request: PageRequest) -> Page:
     choice = choice_of(request, name)
     base = workspace.table(choice.base) if choice.base else None
     metrics = table.metrics(known_prices().get(table.manifest.model), base=base)
-    sorted_by = f"attempts of {choice.base}" if base else OWN
     shares = {}
     for column in ("exit", "domain", "family", "seed"):
         found = table.shares(column)[:SHARES]
@@ -219,7 +213,7 @@ def run_page(request: PageRequest) -> Page:
         "manifest": table.manifest,
         "metrics": metrics,
         "tree": workspace.tree_of(name),
-        "exits_plot": exits_plot([replace(metrics, name=name)], sorted_by),
+        "exits_plot": exits_plot([replace(metrics, name=name)]),
         "shares": shares,
         "choice": choice,
         "part": slice_of(request, rows, PER_PAGE, IN_FILES),
@@ -331,8 +325,7 @@ def vote_of(record: Solution, start: int, end: int) -> list[AnswerGroup]:
     for each in record.classes:
         here = {at: rest.pop(at) for at in each.positions if at in rest}
         if here:
-            first = next(iter(here.values()))
-            mark = mark_of(first.correct, first.outcome)
+            mark = mark_of(here[min(here)].correct)
             group = AnswerGroup(each.answer, here, mark)
             so_far = sum(at < end for at in each.positions)
             found.append((-group.votes, -so_far, min(here), group))

@@ -54,15 +54,6 @@ REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:;"
     " base-uri 'none'; form-action 'none'"
 )
-BANDS = (
-    (0.05, "lift-1", "+5 points or more"),
-    (0.01, "lift-2", "+1 to +5"),
-    (-0.01, "lift-3", "within 1 of zero"),
-    (-0.05, "lift-4", "−1 to −5"),
-    (float("-inf"), "lift-5", "−5 or less"),
-)
-"""From which mean lift on a place has which colour, and what the colour means."""
-UNMEASURED = "lift-0"
 
 
 class NotHere(KaceError):
@@ -171,9 +162,7 @@ def slice_of(
 
 def error_page(status: int, title: str, *sentences: str) -> Page:
     """Return a page that says what is wrong, and leads on."""
-    lines = []
-    for words in filter(None, sentences):
-        lines.append(f"{words[0].upper()}{words[1:].rstrip('.')}.")
+    lines = [f"{words[0].upper()}{words[1:]}." for words in sentences if words]
     values = {"status": status, "sentences": lines}
     return Page("error.html", title, values, status=status)
 
@@ -222,7 +211,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     for filter_ in (
-        *(ago, band, breakable, breadth, counted, fitted, lift_scale),
+        *(ago, breakable, breadth, counted, fitted, lift_scale),
         *(maths, percent, plural, points, prose, p_text, redact, utc, wilson),
     ):
         made.filters[filter_.__name__] = filter_
@@ -255,13 +244,6 @@ def measured_lift(card: Card) -> LiftMark | None:
     """Return the lift of a card if it was measured on enough problems."""
     found = lift_of(card)
     return None if found is None or found.mark.vague else found.mark
-
-
-def band(lift: float | None) -> str:
-    """Return the class of a mean lift's colour, rounded as the lift is written."""
-    if lift is None:
-        return UNMEASURED
-    return next(name for least, name, _ in BANDS if round(lift, 3) >= least)
 
 
 def breakable(name: str) -> Markup:

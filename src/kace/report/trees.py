@@ -29,7 +29,6 @@ from kace.models.base import Messages
 from kace.report.charts import scale_over
 from kace.report.inbox import Inbox
 from kace.report.render import (
-    BANDS,
     NotHere,
     Page,
     PageRequest,
@@ -131,7 +130,6 @@ def tree_page(request: PageRequest) -> Page:
         "places": places,
         "learned": name in learners,
         "domains": domains,
-        "bands": BANDS,
         "chosen": chosen,
         "filtered": filtered,
         "uses": uses,
