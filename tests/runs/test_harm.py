@@ -10,7 +10,7 @@ from kace.ladder.record import RetrievedContext
 from kace.ladder.tiers import TierName
 from kace.runs.compare import Harm, compare
 from kace.runs.stats import wilson
-from kace.runs.table import CardUse, row_of
+from kace.runs.table import CardUse, Table, row_of
 from tests.learning.solve_records import HS, MS, a_solve
 from tests.runs.few_rows import a_row, an_arm
 
@@ -90,3 +90,17 @@ def test_a_solve_abstained_where_no_tier_showed_what_some_tier_had():
     abstained = shown.recalls[0].model_copy(update={"eligible": 4})
     assert abstained.abstained
     assert not row_of(shown.model_copy(update={"recalls": (abstained, shown.recalls[1])})).abstained
+
+
+def test_right_and_wrong_cards_are_counted_where_families_are_known():
+    solves = (("a", 0, 1, (A,)), ("b", 1, 0, (B,)), ("c", 1, 0, (B, A)), ("d", 1, 1, ()), ("e", 0, 1, (B,)))
+    rows = [a_row(p, bool(right), cards=cards, family="sums" if p < "e" else "other") for p, _, right, cards in solves]
+    base = [a_row(p, bool(was)) for p, was, _, _ in solves]
+    manifest = {"right_cards": {"sums": [A], "other": "damaged"}}
+    found = compare(an_arm("tiered", base), Table.of(rows, name="kace", manifest=manifest)).harm
+    assert found is not None
+    assert found.kinds == (
+        CardUse("a right card", 2, 1, 1, gained=1, broken=1),
+        CardUse("only wrong cards", 2, 1, 1, gained=1, broken=1),
+    )
+    assert harm(("a", 0, 1, (A,))).kinds == ()

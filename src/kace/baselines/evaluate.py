@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from kace.baselines.controls import cards_by_family
 from kace.baselines.systems import (
     Inputs,
     open_system,
@@ -40,7 +41,13 @@ from kace.learning.study import (
 )
 from kace.learning.teacher import Partition, open_teacher, partition
 from kace.models.base import ChatModel
-from kace.problems import Dataset, Problem, problems_hash
+from kace.problems import (
+    Dataset,
+    Problem,
+    load_bundled,
+    load_problems,
+    problems_hash,
+)
 from kace.runs.manifest import default_folder, manifest_of, solver_prompts
 from kace.runs.run import OnSolution, Run, ignore, work_through
 from kace.runs.shards import Shard
@@ -85,9 +92,25 @@ class Trial:
         }
         manifest = manifest_of(self.config, self.tree)
         manifest |= {"system": system, "data": problems}
+        right = self._right_cards()
+        if right:
+            manifest["right_cards"] = right
         if self.shard:
             manifest["shard"] = asdict(self.shard)
         return manifest
+
+    def _right_cards(self) -> dict[str, list[str]]:
+        """Return the cards from training problems of each family, where those are known."""
+        families = {problem.family for problem in self.data.problems}
+        if self.tree is None or families == {None}:
+            return {}
+        train = [*load_bundled("starter-1000", "train")]
+        train += load_bundled("techniques", "train")
+        if self.config.tree:
+            for file in self.config.tree.glob("learn/*/problems.jsonl"):
+                train += load_problems(file)
+        cards = cards_by_family(self.tree, train)
+        return {name: sorted(cards[name]) for name in cards if name in families}
 
     def folder(self) -> Path:
         """Return the default folder of the run."""

@@ -177,11 +177,11 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
 
 
 def _card_lines(harm: Harm) -> Iterator[str]:
-    """Yield each card, the most harmful first."""
+    """Yield right and wrong cards, then each card, the most harmful first."""
     if not harm.cards:
         return
     rows = [("card", "shown", "gained", "broken", "")]
-    for each in harm.cards[:LISTED]:
+    for each in (*harm.kinds, *harm.cards[:LISTED]):
         flag = "breaks more than it gains" if each.flagged else ""
         counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
         rows.append((plain(each.card), *counts, flag))

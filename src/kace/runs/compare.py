@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -41,6 +41,9 @@ class Harm:
     )  # 95 % Wilson of the rate, each cluster counted once
     cluster: str
     cards: tuple[CardUse, ...]  # the most harmful first
+    # Solves that read a card of their problem's family, and those that read none: known
+    # where the run's families and those of the training problems are.
+    kinds: tuple[CardUse, ...] = ()
 
     @property
     def rate(self) -> float | None:
@@ -210,7 +213,7 @@ def compare(
         lost=tuple(names[each] for each in ordered if shares[each] < 0),
         identical=all(pair.correct is pair.was for pair in pairs),
         mdd=_detectable(found, len(shares), max(times.values())),
-        harm=_harm_of(pairs, by),
+        harm=_harm_of(other, pairs, by),
         notes=tuple(notes),
     )
 
@@ -239,7 +242,9 @@ def pairs_of(base: Table, other: Table) -> list[SolveRow]:
     return sorted(pairs, key=lambda pair: (pair.problem, pair.seed))
 
 
-def _harm_of(pairs: Sequence[SolveRow], by: Clusters) -> Harm | None:
+def _harm_of(
+    other: Table, pairs: Sequence[SolveRow], by: Clusters
+) -> Harm | None:
     """Return what cards did; `None` for a run that had no card to show."""
     shown = [pair for pair in pairs if pair.cards]
     abstained = sum(pair.abstained for pair in pairs)
@@ -265,7 +270,20 @@ def _harm_of(pairs: Sequence[SolveRow], by: Clusters) -> Harm | None:
         interval=interval,
         cluster=by.field,
         cards=tuple(uses),
+        kinds=tuple(uses_of(_kinds_of(other, shown))),
     )
+
+
+def _kinds_of(
+    other: Table, shown: Iterable[SolveRow]
+) -> Iterator[tuple[str, SolveRow]]:
+    """Yield solves by whether they read a right card, where families are known."""
+    known = other.manifest.part("right_cards")
+    families = other.problem_field("family") if known else {}
+    for pair in shown if known else ():
+        right = known.get(families.get(pair.problem, ""))
+        fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
+        yield "a right card" if fits else "only wrong cards", pair
 
 
 def p_text(value: float) -> str:

@@ -143,6 +143,7 @@ class Metrics:
     input: float  # prompt tokens of the solver, cached ones included
     cached: float
     output: float
+    truncated: float | None  # share of the attempts that the token cap cut off
     cost: RunCost  # over all solves
     exits: Mapping[ExitPath, int]  # empty for a system without a ladder
     buckets: tuple[
@@ -268,6 +269,7 @@ def metrics_of(
     rates = scores if base is None else problem_scores(base)
     left = Counter(row.exit for row in rows)
     exits = {path: left[path] for path in ExitPath if any(left)}
+    attempts = _sum(rows, "attempts")
     manifest = table.manifest
     sized = manifest.tree_hash and manifest.tree_cards is not None
 
@@ -296,6 +298,7 @@ def metrics_of(
         input=per_solve("usage.input"),
         cached=per_solve("usage.cached"),
         output=per_solve("usage.output"),
+        truncated=_sum(rows, "truncated") / attempts if attempts else None,
         cost=_cost(rows, price or free_price(manifest.model)),
         exits=exits,
         buckets=_bucket_rows(scores, rates, exits) if scores else (),

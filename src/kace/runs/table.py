@@ -25,6 +25,7 @@ from kace.errors import DataError, KaceError, counted
 from kace.files import Unreadable, open_plain, readable, whole_lines
 from kace.ladder.record import (
     Damage,
+    Outcome,
     Solution,
     parse_solution,
 )
@@ -70,6 +71,7 @@ class SolveRow:
     real_calls: int = 0
     attempts: int = 0
     right_attempts: int = 0
+    truncated: int = 0  # attempts that the token cap cut off
     usage: Usage = NO_USAGE  # of the solver
     classifier_calls: int = 0
     classifier: Usage = NO_USAGE
@@ -138,10 +140,12 @@ def row_of(solution: Solution) -> SolveRow:
             recall.classifier_output,
         )
     batched = [each.usage for each in solution.made if each.batch]
+    outcomes = [each.outcome for each in solution.attempts]
     return SolveRow(
         **{name: getattr(solution, name) for name in SHARED},
         attempts=len(solution.attempts),
         right_attempts=sum(each.correct is True for each in solution.attempts),
+        truncated=outcomes.count(Outcome.TRUNCATED),
         usage=solution.usage,
         classifier_calls=classifier_calls,
         classifier=routing,
