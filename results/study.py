@@ -2,8 +2,8 @@
 
     python results/study.py WORK --server http://127.0.0.1:8000/v1 [--server ...]
 
-WORK holds the training problems (`train.jsonl`, and `families.jsonl` with their
-families), the learned tree `tree-a` with everything but its measuring done, and
+WORK holds the training problems with their solutions (`train.jsonl`, and
+`families.jsonl` with their families), the learned tree `tree-a` with everything but its measuring done, and
 `tree-b`, the published technique tree with a new index, and `families-b.jsonl`. What is
 run, and in which order, is fixed here; nothing is chosen from its results. A command that
 has finished is not run again.
@@ -62,7 +62,7 @@ def arms_of(tree: str, work: Path) -> Iterator[Arm]:
 
 def other_arms(work: Path) -> Iterator[Arm]:
     """Yield the arms that read no tree."""
-    shots = ("--artefact", str(work / "solved.jsonl"))
+    shots = ("--artefact", str(work / "train.jsonl"))
     gate = ("--set", "relevance_threshold=0.3")
     yield ("few-shot-gated-skip-es", "knn-fewshot-gated", *shots, *gate, *SKIP)
     yield ("few-shot-skip-es", "knn-fewshot", *shots, *SKIP)
