@@ -35,8 +35,6 @@ _ASKED = re.compile(r"the (\w+) of (\d+) and (\d+)")
 class AceTeacher:
     """Reflects and curates. `mangle` may spoil a reply, told by the name of its request."""
 
-    filler: str = ""
-    """Words that make every bullet longer."""
     mangle: Callable[[str, str], str] = lambda name, reply: reply
 
     def model(self) -> Scripted:
@@ -57,7 +55,7 @@ class AceTeacher:
         playbook, _, learned = asked.partition("What was learned:")
         lessons = dict.fromkeys(re.findall(r"^Lesson: (.+)$", learned, re.MULTILINE))
         added = [
-            f"<revision>\naction: ADD\nreason: was missing\ntext: {lesson}{self.filler}\n</revision>"
+            f"<revision>\naction: ADD\nreason: was missing\ntext: {lesson}\n</revision>"
             for lesson in lessons
             if lesson not in playbook
         ]

@@ -43,7 +43,7 @@ WIDE = 880.0
 XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\"' onload=x </style>]]>|*_`[a](javascript:x)"
 PRICES = {"openai/solver": Price(0.4, 1.6, 0.1)}
 NAMES = ("single", "best-of-5", "tiered", "kace", "kace-no-domain", "kace-monolithic", "kace-router")
-NAMES += ("kace-retriever", "kace-reranked", "kace-placebo", "tiered-gepa", "ace")
+NAMES += ("kace-retriever", "kace-placebo", "tiered-gepa", "ace")
 
 
 def ladders() -> list[Table]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Literal
 
 from kace.answers.extract import last_boxed
@@ -57,7 +57,7 @@ class CardPicker:
     by: Literal["words", "meaning"]
     nearest: int | None = None  # only so many cards, the nearest first
     relevance: Relevance | None = None  # only cards that reach its threshold
-    model: ModelPicker | None = None  # picks among them
+    model: ModelPicker | None = None  # picks the cards
 
     async def select(
         self,
@@ -75,11 +75,9 @@ class CardPicker:
             cards = self.relevance.relevant(problem.text, cards)
         if self.nearest:
             cards = rank(problem.text, cards, self.by)[: self.nearest]
-        if cards and self.model:
+        if self.model:
             picked = await self.model.pick(problem, cards)
-            # Without a usable reply: the nearest, where cards are ranked.
-            best = cards[: self.model.k if self.nearest else 0]
-            cards = best if picked.value is None else picked.value
+            cards = picked.value or ()
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
         fitting = await self.budget.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)
@@ -243,9 +241,7 @@ def random_domain(
     seed: int,
 ) -> str:
     """Return a domain drawn by problem and seed."""
-    text = f"random domain\x1f{problem.id}\x1f{seed}"
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return registry[int(digest[:16], 16) % len(registry)]
+    return Random(f"{problem.id} {seed}").choice(registry)  # noqa: S311
 
 
 # What no retriever could know

@@ -50,9 +50,7 @@ class Rollout(StepResult):
     """An attempt and its score. A failed call scores nothing, like a wrong answer."""
 
     score: float
-    answer: str | None
-    expected: str | None
-    outcome: str
+    feedback: str  # what the teacher reads beside the attempt
     call: str  # the key of its text
 
 
@@ -248,33 +246,24 @@ class GepaRun:
         problem: Problem,
         rollout: Rollout,
     ) -> Row:
-        reply = self.training.calls.get(rollout.call) if rollout.call else None
-        text = shortened(reply.text, MAX_CHARS) if reply else ""
+        reply = self.training.calls.get(rollout.call)
+        text = reply.text if reply else ""
         return {
             "Inputs": shortened(problem.text, MAX_CHARS),
-            "Generated Outputs": text or "(nothing)",
-            "Feedback": _feedback(rollout),
+            "Generated Outputs": shortened(text, MAX_CHARS) or "(nothing)",
+            "Feedback": rollout.feedback,
         }
 
 
 def _rollout(solution: Solution) -> Rollout:
-    attempt = solution.attempts[0]
-    return Rollout(
-        score=float(bool(solution.correct)),
-        answer=attempt.answer,
-        expected=solution.expected,
-        outcome=attempt.outcome.value,
-        call=attempt.call,
-    )
-
-
-def _feedback(rollout: Rollout) -> str:
-    if rollout.score > 0:
-        return "The answer is correct."
-    wrong = f"The answer {rollout.answer} is wrong."
-    if rollout.answer is None:
-        wrong = f"There is no final answer ({rollout.outcome})."
-    return f"{wrong} The expected answer is {rollout.expected}."
+    (attempt,) = solution.attempts
+    if solution.correct:
+        feedback = "The answer is correct."
+    else:
+        given = attempt.answer or f"missing ({attempt.outcome.value})"
+        feedback = f"The answer is {given}, not {solution.expected}."
+    score = float(bool(solution.correct))
+    return Rollout(score=score, feedback=feedback, call=attempt.call)
 
 
 def _digest(*parts: str) -> str:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import add
 from pathlib import Path
 
 from kace.baselines.systems import FixedText, System
@@ -164,15 +163,14 @@ def effect_of(votes: Iterable[CardVotes], by: Clusters) -> Effect:
     """Return the effect of a draw. A problem weighs n1 n0: whole numbers keep the test exact."""
     gains: Counter[str] = Counter()
     weights: Counter[str] = Counter()
-    counts = [0, 0, 0, 0]
+    counts: Counter[str] = Counter()
     for vote in votes:
-        row = (vote.made, vote.right, vote.made_without, vote.right_without)
-        made, right, made_without, right_without = row
-        counts = list(map(add, counts, row))
-        if made and made_without:
+        counts.update(vote.model_dump(exclude={"problem"}))
+        if vote.fair:
             cluster = by.of(vote.problem)
-            gains[cluster] += right * made_without - right_without * made
-            weights[cluster] += made * made_without
+            gains[cluster] += vote.right * vote.made_without
+            gains[cluster] -= vote.right_without * vote.made
+            weights[cluster] += vote.made * vote.made_without
     if not weights:
         raise DataError(
             "no problem has graded attempts of both kinds",
@@ -185,5 +183,5 @@ def effect_of(votes: Iterable[CardVotes], by: Clusters) -> Effect:
         sign_flip(gains.values()),
         by.field,
         len(weights),
-        *counts,
+        **counts,
     )

@@ -51,7 +51,6 @@ from kace.problems import DATA, Problem, load_problems
 
 DEFAULT_K = 8  # cards that a system picks
 FEWSHOT_K = 2  # demonstrations
-CANDIDATES = 20  # cards that a model picks among
 MOST = 100  # attempts of best-of-N
 UNBOUNDED = 1 << 40  # more tokens than any tree has
 TRAINING = "training file"
@@ -264,19 +263,16 @@ def _open_router(
 ) -> Router | None:
     """Return the system's own router; `None` for the configured one."""
 
-    def gold(problem: Problem) -> tuple[str, ...]:
-        return (problem.domain,) if problem.domain else ()
+    def choose(problem: Problem) -> tuple[str, ...]:
+        if spec.router == "every":
+            return tuple(names)
+        if spec.router == "gold" and problem.domain:
+            return (problem.domain,)
+        if spec.router == "random":
+            return (random_domain(problem, names, seed),)
+        return ()
 
-    def random(problem: Problem) -> tuple[str, ...]:
-        return (random_domain(problem, names, seed),)
-
-    rules: Mapping[str, Callable[[Problem], tuple[str, ...]]] = {
-        "every": lambda problem: tuple(names),
-        "gold": gold,
-        "random": random,
-        "none": lambda problem: (),
-    }
-    return fixed_router(rules[spec.router]) if spec.router else None
+    return fixed_router(choose) if spec.router else None
 
 
 def _open_selector(
@@ -301,16 +297,16 @@ def _open_selector(
         return FamilyCards(found, retriever)
     k = DEFAULT_K if spec.reads_tree else FEWSHOT_K
     model = None
-    if spec.selector in ("llm", "llm_of_nearest"):
+    if spec.selector == "llm":
         subject = subject_of(inputs.config)
         model = ModelPicker(inputs.helper, k, inputs.seed, subject)
-    nearest = {"nearest": k, "near_enough": k, "llm_of_nearest": CANDIDATES}
     gated = spec.selector == "near_enough"
+    ranks = gated or spec.selector == "nearest"
     return CardPicker(
         tree.shown,
         retriever.budget,
         by="meaning" if spec.reads_tree else "words",
-        nearest=nearest.get(spec.selector),
+        nearest=k if ranks else None,
         relevance=retriever.relevance if gated else None,
         model=model,
     )
