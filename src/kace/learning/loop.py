@@ -303,7 +303,10 @@ async def revise_domain(
         ask = partial(revise, domain, last)
         curate = step("revise", number)
         revisions = await study.teacher_step(curate, Revisions, ask)
-        wanted = revision_changes(tree, revisions)
+        illustrate = step("illustrate", number)
+        wanted = await demonstrate_anew(
+            revision_changes(tree, revisions), illustrate, study
+        )
         if not wanted:
             return ()
         places = {name}
@@ -328,6 +331,31 @@ def records_of(domains: set[str], records: Records) -> Records:
     if UNIVERSAL in domains:
         return records
     return tuple(r for r in records if not domains.isdisjoint(r.domains))
+
+
+async def demonstrate_anew(
+    wanted: tuple[Change, ...], step: StepName, study: Study
+) -> tuple[Change, ...]:
+    """Return the changes with new demonstrations for every rule that is rewritten.
+
+    The solver reads a card's demonstrations, so a new rule under the old ones would
+    change nothing. A card that gets none stays as it was.
+    """
+    if not study.settings.examples:
+        return wanted
+    made: list[Change] = []
+    rewritten = []
+    for each in wanted:
+        if isinstance(each, Edit):
+            before = study.tree.card(each.card.card_id)
+            if each.card.rule != before.rule:
+                rewritten.append(each.card)
+                continue
+        made.append(each)
+    if rewritten:
+        cards = await demonstrate(tuple(rewritten), step, study)
+        made += map(Edit, cards)
+    return tuple(made)
 
 
 async def demonstrate(
