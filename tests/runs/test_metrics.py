@@ -32,7 +32,7 @@ def test_the_papers_exit_cells_give_the_papers_calls(cells: tuple[int, ...], pro
 
 def test_accuracy_is_told_by_seed_and_as_the_mean():
     found = metrics_of(answered("a", [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 0, 0]]))
-    assert [(seed.seed, seed.right, seed.n) for seed in found.seeds] == [(0, 3, 4), (1, 2, 4), (2, 1, 4)]
+    assert list(found.seeds) == [(0, 3, 4), (1, 2, 4), (2, 1, 4)]
     assert found.accuracy == pytest.approx(0.5) == sum(seed.accuracy for seed in found.seeds) / 3
 
 

@@ -109,21 +109,21 @@ async def _reflect_all(
     """Return the tree's cards as reflections on the first problem failed at their tier."""
     plan = training.plan
     by_id = {record.problem: record for record in records}
-    failed: dict[tuple[str, TierName], Failure] = {}
+    failures: dict[str, list[Failure]] = {}  # by the problem's name
     for problem in problems:
+        record = by_id[problem.id]
         for tier in (TierName.MS, TierName.HS):
-            record = by_id[problem.id]
             if is_failed(record, tier, plan.failures):
-                key = (one_line(problem.name), tier)
-                failed[key] = Failure(problem, record, tier)
+                known = failures.setdefault(one_line(problem.name), [])
+                known.append(Failure(problem, record, tier))
     pairs = []
     for card in plan.tree.shown:
+        found = []
         for name in card.provenance.supporting_problems:
-            keys = [(name, tier) for tier in TIERS[card.difficulty_tag]]
-            found = [failed[key] for key in keys if key in failed]
-            if found:
-                pairs.append((card, found[0]))
-                break
+            for failure in failures.get(name, ()):
+                if failure.tier in TIERS[card.difficulty_tag]:
+                    found.append((card, failure))
+        pairs += found[:1]
     texts = await gather_all(map(partial(_reflect, training), pairs))
     cards = []
     for (card, failure), text in zip(pairs, texts, strict=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
 from kace.learning.report import LADDER_ATTEMPTS
-from kace.learning.study import Bill, bill_of, read_bill
+from kace.learning.study import bill_of, read_bill
 from kace.problems import DATA, SPLITS, problem_rows
 from kace.report.evaluation import Evaluation, evaluation_of, page
 from kace.runs.table import open_tables
@@ -155,43 +155,47 @@ class Recipe:
 
     def commands(self) -> list[list[str]]:
         """Return everything to be done, in order, as words of the command line."""
-        epochs = PAPER["epochs"][self.benchmark]
         learn = ["learn", "--train", self.data("train"), *PROFILE, *self.solver]
         if self.teacher:
             learn += ["--teacher", self.teacher]
-        chosen = str(self.read_tree)
         commands = []
         if self.reads_tree and self.tree is None:
-            tree = str(self.out / "tree")
-            validation = self.data("validation")
-            words = ["--held-out", validation, "--held-out", self.data("test")]
-            words += ["--epochs", str(epochs), "--out", tree]
+            epochs = str(PAPER["epochs"][self.benchmark])
+            words = ["--epochs", epochs, "--out", str(self.read_tree)]
+            for split in ("validation", "test"):
+                words += ["--held-out", self.data(split)]
             commands.append([*learn, *words])
-        trainings = {}
         for spec in self.specs:
             if spec.trainer:
-                method, passes = _training(spec)
-                words = ["--method", method, "--epochs", str(passes or epochs)]
+                method, epochs = self._training(spec)
+                words = [*learn, "--method", method, "--epochs", epochs]
+                words += ["--out", self._made(spec)]
                 if method == "reflections":
-                    words += ["--tree", chosen]
-                made = self._made(spec)
-                trainings[made] = [*learn, *words, "--out", made]
-        commands += trainings.values()
-        ladders = [spec.name for spec in self.specs if not spec.attempts]
+                    words += ["--tree", str(self.read_tree)]
+                if words not in commands:
+                    commands.append(words)
+        first = ""
         for spec in self.specs:
             words = self._evaluation(spec)
-            if spec.name in ladders[1:]:
+            if first and not spec.attempts:
                 # Ladders make the same calls at ES, which are paid once.
-                words += ["--reuse", self._run(ladders[0])]
+                words += ["--reuse", self._run(first)]
+            elif not spec.attempts:
+                first = spec.name
             commands.append([*words, "--out", self._run(spec.name)])
         return commands
+
+    def _training(self, spec: Spec) -> tuple[str, str]:
+        """Return the method and the epochs that make what an arm reads."""
+        default = (spec.trainer, PAPER["epochs"][self.benchmark])
+        method, epochs = PAPER["trained"].get(spec.name, default)
+        return method, str(epochs)
 
     def _made(self, spec: Spec) -> str:
         """Return what an arm reads."""
         if not spec.trainer:
             return str(self.read_tree)
-        method, epochs = _training(spec)
-        return str(self.out / "trained" / f"{method}-{epochs}")
+        return str(self.out / "trained" / "-".join(self._training(spec)))
 
     def _run(self, arm: str) -> str:
         return str(self.out / "runs" / arm)
@@ -207,12 +211,6 @@ class Recipe:
         elif spec.artefact:
             words += ["--artefact", self._made(spec)]
         return words
-
-
-def _training(spec: Spec) -> tuple[str, int]:
-    """Return the method and the epochs that make what an arm reads; 0 is the tree's."""
-    method, epochs = PAPER["trained"].get(spec.name, (spec.trainer, 0))
-    return method, epochs
 
 
 def default_arms(benchmark: str, tree: Path | None = None) -> tuple[str, ...]:
@@ -274,46 +272,47 @@ def finish(recipe: Recipe, config: Config) -> None:
     base = "kace" if "kace" in recipe.arms else None
     evaluation = evaluation_of(tables, base=base, prices=config.prices)
     found = {
-        "arms": list(arm_rows(recipe.benchmark, evaluation)),
+        "arms": arm_rows(recipe.benchmark, evaluation),
         "tree": [],
         "costs": [],
     }
     if recipe.reads_tree:
         tree = open_tree(recipe.read_tree)
-        found["tree"] = list(tree_sizes(tree, recipe.benchmark))
+        found["tree"] = tree_sizes(tree, recipe.benchmark)
         if recipe.tree is None:
-            bill = read_bill(recipe.out / "tree" / "learn")
-            found["costs"] = cost_rows(bill)
+            found["costs"] = cost_rows(recipe.out / "tree" / "learn")
     write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
-    sections: dict[str, list[list[str]]] = {}
+    sections = {}
     for name, rows in found.items():
-        for row in rows[:1]:
-            sections[TITLES[name]] = [list(row)]
-        for row in rows:
-            line = [_text(row.get(head)) for head in rows[0]]
-            sections[TITLES[name]].append(line)
-    for title, cells in sections.items():
-        print_lines(["", title, *aligned(cells)])
+        if rows:
+            cells = [list(rows[0])]
+            for row in rows:
+                cells.append([_text(row.get(head)) for head in cells[0]])
+            sections[TITLES[name]] = cells
+            print_lines(["", TITLES[name], *aligned(cells)])
     evaluation = replace(evaluation, title=f"The paper's {recipe.benchmark}")
     path = recipe.out / "report" / "index.html"
     write_atomic(path, page(evaluation, sections))
     note(f"report       {path}")
 
 
-def arm_rows(benchmark: str, found: Evaluation) -> Iterator[Row]:
-    """Yield the paper's figures beside ours."""
+def arm_rows(benchmark: str, found: Evaluation) -> list[Row]:
+    """Return the paper's figures beside ours."""
+    rows: list[Row] = []
     for arm in found.arms:
-        if arm.accuracy is None or arm.wilson is None:
-            continue
-        yield {
+        # The problems of a benchmark have answers.
+        low, high = arm.wilson or (0.0, 1.0)
+        row = {
             "arm": arm.name,
             "paper": PAPER["accuracy"][benchmark].get(arm.name),
-            "here": _percent(arm.accuracy),
-            "low": _percent(arm.wilson.low),
-            "high": _percent(arm.wilson.high),
+            "here": _percent(arm.accuracy or 0.0),
+            "low": _percent(low),
+            "high": _percent(high),
             "paper's calls": PAPER["calls"][benchmark].get(arm.name),
             "calls": round(arm.paper_calls, 2),
         }
+        rows.append(row)
+    return rows
 
 
 def _percent(share: float) -> float:
@@ -321,27 +320,28 @@ def _percent(share: float) -> float:
     return round(100 * share, 1) + 0.0
 
 
-def tree_sizes(tree: EpistemicTree, benchmark: str) -> Iterator[Row]:
-    """Yield the cards and tokens of every cell, of the whole tree, and of the paper's."""
+def tree_sizes(tree: EpistemicTree, benchmark: str) -> list[Row]:
+    """Return the cards and tokens of every cell, of the whole tree, and of the paper's."""
     cells: dict[str, list[int]] = {}
     for card in tree.shown:
         for domain in card.domain_tags:
             place = f"{card.difficulty_tag.value} {domain}"
             cells.setdefault(place, []).append(estimate(card))
-    cells["all"] = [estimate(card) for card in tree.shown]
+    cells["all"] = list(map(estimate, tree.shown))
+    rows = []
+    for place, sizes in cells.items():
+        tokens = sum(sizes)
+        mean = round(tokens / (len(sizes) or 1))
+        rows.append((place, len(sizes), tokens, mean))
+    rows.append(("the paper's", *PAPER["trees"][benchmark]))
     heads = ("place", "cards", "tokens", "tokens per card")
-    for place, tokens in cells.items():
-        mean = round(sum(tokens) / (len(tokens) or 1))
-        row = (place, len(tokens), sum(tokens), mean)
-        yield dict(zip(heads, row, strict=True))
-    paper = ("the paper's", *PAPER["trees"][benchmark])
-    yield dict(zip(heads, paper, strict=True))
+    return [dict(zip(heads, row, strict=True)) for row in rows]
 
 
-def cost_rows(bill: Bill) -> list[Row]:
+def cost_rows(study: Path) -> list[Row]:
     """Return what each role used by epoch and phase, then what the paper reports."""
     rows: list[Row] = []
-    for part in bill.parts:
+    for part in read_bill(study).parts:
         row = {
             "part": part.role,
             "cache write": part.written,
@@ -351,7 +351,8 @@ def cost_rows(bill: Bill) -> list[Row]:
             "usd": part.usd,
         }
         rows.append(row)
-    return [*rows, *PAPER["costs"]] if rows else []
+    rows += PAPER["costs"]
+    return rows
 
 
 def _text(value: object) -> str:

@@ -29,6 +29,7 @@ PACE = frozenset({"timeout", "max_connections"})
 """Settings of how fast a run goes, which may change."""
 TEACHING = {"teacher", "teacher_base_url", "teacher_max_tokens"}
 """Settings of runs in which the teacher takes part."""
+SETTINGS = {**Config.model_fields, **RetrievalConfig.model_fields}
 SHOWN = 9  # differing settings that an error names
 _RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
 
@@ -167,7 +168,9 @@ def differences(
         now = _flat(now)
         changes = []
         for key in sorted({*was, *now} - PACE):
-            default = _default(key) if name == "config" else None
+            default = None
+            if name == "config" and key in SETTINGS:
+                default = SETTINGS[key].get_default()
             old = was.get(key, default)
             new = now.get(key, default)
             if old != new:
@@ -182,13 +185,6 @@ def _flat(part: Mapping[str, object]) -> dict[str, object]:
     found = dict(part)
     retrieval = found.pop("retrieval", None)
     return {**found, **retrieval} if isinstance(retrieval, dict) else found
-
-
-def _default(name: str) -> object:
-    for kind in (Config, RetrievalConfig):
-        if name in kind.model_fields:
-            return kind.model_fields[name].get_default()
-    return None
 
 
 def _read(path: Path) -> Mapping[str, object]:

@@ -19,23 +19,10 @@ from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage, total
 from kace.models.budget import free_price
 from kace.runs.stats import Interval, cluster_interval, effective, wilson
-from kace.runs.table import SolveRow, Table
+from kace.runs.table import Share, SolveRow, Table
 
 NO_CARDS = "no cards to show"
 """The note of an arm whose system reads a tree that is empty."""
-
-
-class SeedScore(NamedTuple):
-    """The accuracy on one seed. A failed call counts as a wrong answer."""
-
-    seed: int
-    right: int
-    n: int
-
-    @property
-    def accuracy(self) -> float:
-        """The share that is right."""
-        return self.right / self.n
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +115,7 @@ class Metrics:
     solves: int
     labelled: int
     complete: bool  # whether every problem was solved on every seed
-    seeds: tuple[SeedScore, ...]
+    seeds: tuple[Share, ...]
     accuracy: float | None  # mean over problems of the share of seeds right
     cluster: str  # what both intervals take as one observation: "family"
     clusters: int  # how many of them have a known answer
@@ -283,7 +270,7 @@ def metrics_of(
         solves=len(rows),
         labelled=table.labelled,
         complete=table.complete,
-        seeds=tuple(SeedScore(*share) for share in table.shares("seed")),
+        seeds=tuple(table.shares("seed")),
         accuracy=accuracy,
         cluster=by.field,
         clusters=len(found),
@@ -349,11 +336,8 @@ def _bucket_rows(
     rows = []
     for bucket in Bucket:
         here = [each for each in scores if places.get(each.problem) is bucket]
-        left = Counter[ExitPath]()
-        for score in here:
-            left += score.exits
-        row = BucketRow(bucket, len(here), {path: left[path] for path in exits})
-        rows.append(row)
+        left = {path: sum(each.exits[path] for each in here) for path in exits}
+        rows.append(BucketRow(bucket, len(here), left))
     return tuple(rows)
 
 

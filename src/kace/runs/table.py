@@ -16,7 +16,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
+from operator import add
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kace.errors import DataError, KaceError, counted
 from kace.files import Unreadable, open_plain, readable, whole_lines
 from kace.ladder.record import (
+    Attempt,
     Damage,
     Outcome,
     Solution,
@@ -200,8 +202,8 @@ def _matches(row: SolveRow, word: str) -> bool:
         return wanted in map(str.casefold, row.cards)
     if equals and name in SEARCHED:
         return str(getattr(row, name)).casefold() == wanted
-    names = (row.label, row.family or "", row.domain or "", row.problem)
-    return word in "\n".join(names).casefold()
+    names = f"{row.label}\n{row.family}\n{row.domain}\n{row.problem}"
+    return word in names.casefold()
 
 
 ALL = SolveFilter()
@@ -237,21 +239,16 @@ class CardUse:
     """How often a card was shown, over the solves of a run."""
 
     card: str
-    shown: int
-    right: int
-    wrong: int
+    shown: int = 0
+    right: int = 0
+    wrong: int = 0
     gained: int = 0  # wrong in the base run and right here, of those shown
     broken: int = 0  # right in the base run and wrong here
 
     def __add__(self, other: CardUse) -> CardUse:
-        return CardUse(
-            self.card,
-            self.shown + other.shown,
-            self.right + other.right,
-            self.wrong + other.wrong,
-            self.gained + other.gained,
-            self.broken + other.broken,
-        )
+        card, *mine = astuple(self)
+        _, *theirs = astuple(other)
+        return CardUse(card, *map(add, mine, theirs))
 
     @property
     def flagged(self) -> bool:
@@ -263,19 +260,23 @@ def uses_of(shown: Iterable[tuple[str, SolveRow]]) -> list[CardUse]:
     """Count what solves made of what they were shown, by name and in its order."""
     uses: dict[str, CardUse] = {}
     for name, row in shown:
-        right = int(row.correct is True)
-        wrong = int(row.correct is False)
-        use = CardUse(name, 1, right, wrong, int(row.gained), int(row.lost))
-        uses[name] = uses[name] + use if name in uses else use
+        graded = (row.correct is True, row.correct is False)
+        use = CardUse(name, 1, *graded, row.gained, row.lost)
+        uses[name] = uses.get(name, CardUse(name)) + use
     return [uses[name] for name in sorted(uses)]
 
 
 class Share(NamedTuple):
-    """The right solves of one group, such as a domain."""
+    """The right solves of one group, such as a domain or a seed."""
 
     group: Any
     right: int
     labelled: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share that is right. A failed call counts as a wrong answer."""
+        return self.right / self.labelled
 
 
 class FileState(NamedTuple):
@@ -559,24 +560,20 @@ class Table:
 
     def problem_field(self, name: str) -> dict[str, str]:
         """Return a field of the problems that have it, by problem."""
-        found = {}
-        if name in ("label", "family", "domain") or self.folder is None:
-            # Scores of other tools have their cluster as the family.
-            column = name if name in SEARCHED else "family"
-            for row in self.solves():
-                found[row.problem] = str(getattr(row, column) or "")
-        else:
-            for problem, values in self._problem_rows():
-                value = values.get(name)
-                found[problem.id] = "" if value is None else str(value)
-        return {problem: value for problem, value in found.items() if value}
+        # Scores of other tools have their cluster as the family.
+        column = name if name in SEARCHED else "family"
+        found = {row.problem: getattr(row, column) for row in self.solves()}
+        if name not in SEARCHED and self.folder:
+            rows = self._problem_rows()
+            found = {problem.id: values.get(name) for problem, values in rows}
+        known = {problem: str(value or "") for problem, value in found.items()}
+        return {problem: value for problem, value in known.items() if value}
 
     def _texts(self) -> dict[str, str]:
         def read() -> dict[str, str]:
             return {problem.id: problem.text for problem in self.problems()}
 
-        state = self.folder and FileState.of(self.folder / PROBLEMS)
-        return self._once(("texts", state), read)
+        return self._once("texts", read)
 
     def _problem_rows(self) -> Iterator[tuple[Problem, dict[str, Any]]]:
         """Iterate over the lines of problems.jsonl that hold a problem."""
@@ -698,23 +695,26 @@ def out_of_range(row: SolveRow) -> str:
 
 def with_texts(solution: Solution, calls: CallStore) -> Solution:
     """Return a solution whose attempts have what was sent and what came back."""
-    records = [calls.record(attempt.call) for attempt in solution.made]
+    records = {each.call: calls.record(each.call) for each in solution.made}
     sent = {}
-    for record in records:
+    for record in records.values():
         if record and record.messages:
             sent[record.prompt] = record.messages
-    made = []
-    for attempt, record in zip(solution.made, records, strict=True):
-        update: dict[str, object] = {}
-        if record and not attempt.text:
-            update["text"] = record.text
-            update["messages"] = sent.get(record.prompt, ())
-        made.append(attempt.model_copy(update=update))
-    size = len(solution.attempts)
-    whole = {"attempts": tuple(made[:size])}
-    if solution.synthesis:
-        return solution.model_copy(update={**whole, "synthesis": made[size]})
-    return solution.model_copy(update=whole)
+
+    def restore(attempt: Attempt) -> Attempt:
+        record = records[attempt.call]
+        if record is None or attempt.text:
+            return attempt
+        messages = sent.get(record.prompt, ())
+        update = {"text": record.text, "messages": messages}
+        return attempt.model_copy(update=update)
+
+    made = solution.synthesis
+    update = {
+        "attempts": tuple(map(restore, solution.attempts)),
+        "synthesis": restore(made) if made else None,
+    }
+    return solution.model_copy(update=update)
 
 
 def open_tables(folders: Sequence[Path]) -> tuple[Table, ...]:
