@@ -22,8 +22,8 @@ def test_the_default_is_the_embedded_model():
     config = load_config(env={})
     assert config.model == "local/qwen2.5-coder-0.5b"
     assert config.preset == "starter"
-    assert config.source("model") == "preset"
-    assert config.source("seed") == "default"
+    assert config.sources["model"] == "preset"
+    assert config.sources.get("seed") is None
 
 
 def test_the_defaults_of_the_classes_are_the_shipped_ones():
@@ -70,7 +70,7 @@ def test_a_tree_is_read_by_the_profile_it_remembers_unless_told_otherwise(tmp_pa
     assert load_config({"tree": tree / "snapshots" / "epoch-1.jsonl"}, env={}).retrieval == kept
     assert load_config({"tree": tree, "max_cards": 5}, env={}).retrieval.max_cards == 5
     assert load_config({"tree": tree, "profile": "paper"}, env={}).retrieval.router == "model"
-    assert load_config({"tree": tree}, env={}).source("retrieval.router") == "profile"
+    assert load_config({"tree": tree}, env={}).sources["retrieval.router"] == "profile"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_another_model_gets_the_papers_caps():
 def test_flags_beat_the_environment_which_beats_the_file(tmp_path: Path):
     (tmp_path / "kace.toml").write_text('seed = 1\ntimeout = 5\nmodel = "scripted/steady"\n')
     config = load_config({"seed": 3, "timeout": None}, env={"KACE_SEED": "2", "KACE_TIMEOUT": "6"})
-    assert (config.seed, config.source("seed")) == (3, "flag")
-    assert (config.timeout, config.source("timeout")) == (6.0, "env")
-    assert (config.model, config.source("model")) == ("scripted/steady", "file")
+    assert (config.seed, config.sources["seed"]) == (3, "flag")
+    assert (config.timeout, config.sources["timeout"]) == (6.0, "env")
+    assert (config.model, config.sources["model"]) == ("scripted/steady", "file")
 
 
 def test_a_tier_is_set_in_the_file_and_the_rest_stays_the_presets(tmp_path: Path):

@@ -27,7 +27,6 @@ from kace.problems import (
     canonical,
     fetch,
     fingerprint,
-    is_cached,
     labelled,
     load_bundled,
     load_dataset,
@@ -198,7 +197,7 @@ def copy(tmp_path: Path):
             split: PublishedSplit(len(each), set_hash(Problem(TEXTS[n]) for n in each), "sums.jsonl", (file,), NAMED)
             for split, each in zip(SPLITS, (range(2), range(2, 3), range(3, 10)), strict=True)
         }
-        known = PublishedSet("sums", "for tests", "none", parts, listing)
+        known = PublishedSet("sums", parts, listing)
         with serving(FileServer({address(file): content})) as hub:
             return load_published(known, split, load_config({"cache_dir": tmp_path, "hub": hub.url}, env={}))
 
@@ -341,7 +340,6 @@ def test_a_file_is_downloaded_once_without_a_token_and_again_if_it_is_damaged(tm
         assert len(hub.seen) == len(told) == 1
         assert "canary" not in str(hub.headers)
         path.write_bytes(CONTENT[:-1])
-        assert not is_cached(FILE, tmp_path / "data")
         assert fetch(FILE, at(tmp_path, hub.url)).read_bytes() == CONTENT
 
 

@@ -152,13 +152,15 @@ def test_the_form_on_the_hub_gives_the_same_problems(known: PublishedSet, tmp_pa
             assert {p.id: (p.answer, p.domain) for p in theirs.problems} == {p.id: (p.answer, p.domain) for p in mine}
             if known.name != "gsm8k":  # whose published rows have no names
                 assert [problem.label for problem in theirs.problems] == [problem.label for problem in mine]
-    assert len(hub.seen) == len(known.files), "nothing is fetched twice"
+    assert len(hub.seen) == len(set(hub.seen)), "nothing is fetched twice"
 
 
 def test_olymmath_is_the_published_files_byte_for_byte(tmp_path: Path):
     known = published_sets()["olymmath"]
     rows = {level: [olymmath(row) for row in local("olymmath_en.jsonl") if row["level"] == level] for level in LEVELS}
-    files: dict[HubFile, bytes] = {file: as_jsonl(rows[level]) for file, level in zip(known.files, LEVELS, strict=True)}
+    files: dict[HubFile, bytes] = {
+        file: as_jsonl(rows[level]) for file, level in zip(known.splits["test"].files, LEVELS, strict=True)
+    }
     with serving(FileServer({address(file): content for file, content in files.items()})) as hub:
         for split in SPLITS:
             config = load_config({"cache_dir": tmp_path, "hub": hub.url}, env={})

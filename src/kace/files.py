@@ -264,16 +264,14 @@ def lock_folder(folder: Path, seconds: float = 0.0) -> int:
 
 
 @contextlib.contextmanager
-def readable(
-    path: Path | str, fix: str, kind: type[DataError] = DataError
-) -> Iterator[None]:
+def readable(path: Path | str, fix: str) -> Iterator[None]:
     """Raise the errors of reading a file as one line that names it and the fix."""
     try:
         yield
     except Unreadable:
         raise
     except OSError as error:
-        raise kind(f"{path}: {reason_of(error)}", fix=fix) from None
+        raise DataError(f"{path}: {reason_of(error)}", fix=fix) from None
 
 
 def reason_of(error: OSError) -> str:

@@ -18,10 +18,9 @@ import unicodedata
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType
@@ -152,17 +151,8 @@ class PublishedSet(NamedTuple):
     """A published data set."""
 
     name: str
-    about: str
-    licence: str  # as its publishers state it
     splits: Mapping[str, PublishedSplit]
     listing: Path  # the problems of each split
-
-    @property
-    def files(self) -> tuple[HubFile, ...]:
-        """Return every published file once."""
-        parts = self.splits.values()
-        files = chain.from_iterable(part.files for part in parts)
-        return tuple(dict.fromkeys(files))
 
 
 Watch = Callable[[HubFile], None]  # called before a file is downloaded
@@ -233,8 +223,8 @@ def problem_of(
     """Return the problem of one row of a file; raise `DataError` for a bad one."""
     names = dict(fields or {})
     for name, usual in (("problem", TEXT_FIELDS), ("answer", ANSWER_FIELDS)):
-        found = [field for field in usual if field in row]
-        names.setdefault(name, found[0] if found else name)
+        found = next((field for field in usual if field in row), name)
+        names.setdefault(name, found)
     values = {}
     for name in ("problem", "answer", "id", "domain", "family", "solution"):
         field = names.get(name, name)
@@ -591,21 +581,13 @@ def _read_parquet(path: Path) -> list[dict[str, object]]:
 # Downloads
 
 
-def is_cached(file: HubFile, cache_dir: Path) -> bool:
-    """Whether the cache holds a file with the bytes it should have."""
-    with suppress(OSError):
-        return file.is_valid((cache_dir / file.name).read_bytes())
-    return False
-
-
 def fetch(file: HubFile, config: Config, watch: Watch | None = None) -> Path:
     """Return the path of a file in the cache, downloaded first where it is missing.
 
     The file appears whole and checked, or not at all.
     """
-    cache = config.cache_dir / "data"
-    target = cache / file.name
-    if is_cached(file, cache):
+    target = config.cache_dir / "data" / file.name
+    if target.is_file() and file.is_valid(target.read_bytes()):
         return target
     if watch:
         watch(file)

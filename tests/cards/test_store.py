@@ -10,7 +10,7 @@ import pytest
 
 from kace.cards.card import Difficulty, card_line, read_card
 from kace.cards.store import TreeStore, frozen_hash_of, open_tree
-from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, SetDomains, TreeError, applied
+from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, SetDomains, applied
 from kace.errors import DataError, KaceError
 from tests.card_examples import DOMAINS, a_card, with_body
 
@@ -73,7 +73,7 @@ def test_a_batch_is_its_changes_in_order(store: TreeStore):
         tree = applied(tree, change)
     assert store.apply(*changes, author="ada") == tree
     for wrong in ((Add(new), Add(new)), (Edit(a_card("MICRO_Z_Z")), Add(a_card("MICRO_Z_Z")))):
-        with pytest.raises(TreeError):
+        with pytest.raises(DataError):
             store.apply(*wrong, author="ada")
     assert store.generation == 6
     assert [change.card_id for change in store.log()[-1].cards] == ["EXACT_A_A", "MICRO_N_N", "MICRO_O_O"]

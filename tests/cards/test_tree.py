@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
-from kace.cards.tree import Add, Deprecate, Domain, Edit, EpistemicTree, SetDomains, TreeError, applied, domain_of
+from kace.cards.tree import Add, Deprecate, Domain, Edit, EpistemicTree, SetDomains, applied, domain_of
+from kace.errors import DataError
 from kace.ladder.tiers import TierName
 from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
 
@@ -93,7 +94,7 @@ def test_what_breaks_a_rule_is_refused_with_one_line():
         "share": lambda: domain_of({"name": "algebra", "description": "x", "share": 2}),
     }
     for words, change in refused.items():
-        with pytest.raises(TreeError, match=words) as caught:
+        with pytest.raises(DataError, match=words) as caught:
             change()
         assert "\n" not in str(caught.value)
         assert caught.value.fix

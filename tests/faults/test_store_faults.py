@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from kace.cards.store import TreeStore, open_tree
-from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, TreeError
-from kace.errors import KaceError
+from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree
+from kace.errors import DataError, KaceError
 from tests.card_examples import DOMAINS, a_card
 from tests.disk import no_file_grows_past
 
@@ -158,7 +158,7 @@ def test_damage_in_the_middle_of_the_journal_costs_only_its_own_line(store: Tree
 @pytest.mark.parametrize("content", [b"", b"\n", b"garbage\n", b'{"kace_tree":1}\n', b"[" * 100_000, b"\x00" * 100])
 def test_cards_that_are_no_longer_a_tree_are_refused_with_the_way_back(store: TreeStore, content: bytes):
     store.cards_path.write_bytes(content)
-    with pytest.raises(TreeError, match=r"cards\.jsonl:1: .*restore the file"):
+    with pytest.raises(DataError, match=r"cards\.jsonl:1: .*restore the file"):
         TreeStore.open(store.folder).load()
 
 

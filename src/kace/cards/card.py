@@ -147,10 +147,8 @@ def read_example(text: str) -> Example:
 
 def with_examples(payload: str, examples: Sequence[Example]) -> str:
     """Return a payload with these examples instead of its own."""
-    parts = [split_examples(payload)[0].rstrip("\n")]
-    for example in examples:
-        parts.append(example.text)
-    return "\n\n".join(parts)
+    rule = split_examples(payload)[0].rstrip("\n")
+    return "\n\n".join([rule, *(example.text for example in examples)])
 
 
 def read_payload(payload: str) -> CardText:

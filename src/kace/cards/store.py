@@ -40,7 +40,6 @@ from kace.cards.tree import (
     Edit,
     EpistemicTree,
     SetDomains,
-    TreeError,
     applied,
     domains_line,
 )
@@ -114,7 +113,7 @@ def author() -> str:
 def located(where: Path | str) -> Iterator[None]:
     """Name a place in the errors raised inside, unless they name a closer one."""
     try:
-        with readable(where, "check the path", TreeError):
+        with readable(where, "check the path"):
             yield
     except DataError as error:
         if str(where) in error.message:
@@ -159,13 +158,13 @@ def state_text(state: TreeState) -> str:
 
 
 def read_file(path: Path) -> TreeState:
-    """Read cards.jsonl or a snapshot; raise `TreeError` if it was changed by hand."""
+    """Read cards.jsonl or a snapshot; raise `DataError` if it was changed by hand."""
     with located(path):
         first, _, rest = read_plain(path, MAX_TREE_BYTES).partition(b"\n")
         try:
             header = Header.model_validate_json(first)
         except ValidationError:
-            raise TreeError(
+            raise DataError(
                 f"{path}:1: the header is damaged, or of a newer kace",
                 fix=f"upgrade kace, or {_RESTORE}",
             ) from None
@@ -173,7 +172,7 @@ def read_file(path: Path) -> TreeState:
         digest.update(rest)
         found = digest.hexdigest()
         if found != header.sha256 or header.frozen not in (None, found):
-            raise TreeError(
+            raise DataError(
                 "it was changed by hand, so its hash does not match",
                 fix=f"{_RESTORE}; change cards with: kace tree edit",
             )
@@ -183,7 +182,7 @@ def read_file(path: Path) -> TreeState:
                 cards.append(Card.model_validate_json(line, context=TRUSTED))
             except ValidationError as error:
                 what, fix = refusal(error)
-                raise TreeError(f"{path}:{number}: {what}", fix=fix) from None
+                raise DataError(f"{path}:{number}: {what}", fix=fix) from None
         tree = EpistemicTree.of(header.domains, cards)
     return TreeState(tree, header.generation, header.frozen)
 
@@ -249,7 +248,7 @@ class TreeStore:
         """Return the store in a directory, which must hold one."""
         store = cls(path)
         if not store._has_tree():
-            raise TreeError(
+            raise DataError(
                 f"no tree in {path}",
                 fix="check the path, or begin one with: kace tree init",
             )

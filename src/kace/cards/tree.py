@@ -31,10 +31,6 @@ RESERVED = frozenset({UNIVERSAL, "mixed", "unknown"})
 """Names with another meaning for the classifier."""
 
 
-class TreeError(DataError):
-    """A tree that breaks a rule, or a change that would."""
-
-
 class Domain(StrictRecord):
     """A branch of the tree: a family of techniques."""
 
@@ -62,12 +58,12 @@ class EpistemicTree:
     def of(
         cls, domains: Iterable[Domain], cards: Iterable[Card]
     ) -> EpistemicTree:
-        """Build a tree; raise `TreeError` where the parts do not fit."""
+        """Build a tree; raise `DataError` where the parts do not fit."""
         registry = tuple(domains)
         names = {UNIVERSAL}
         for domain in registry:
             if domain.name in names | RESERVED:
-                raise TreeError(
+                raise DataError(
                     f"there is another domain {domain.name!r}",
                     fix="choose another name",
                 )
@@ -75,14 +71,14 @@ class EpistemicTree:
         found: dict[str, Card] = {}
         for card in sorted(cards, key=lambda card: card.card_id):
             if card.card_id in found:
-                raise TreeError(
+                raise DataError(
                     f"two cards are called {card.card_id}",
                     fix="rename or remove one of them",
                 )
             found[card.card_id] = card
             for tag in card.domain_tags:
                 if tag not in names:
-                    raise TreeError(
+                    raise DataError(
                         f"card {card.card_id}: the tree has no domain {tag!r}",
                         fix=f"use one of {', '.join(sorted(names))}",
                     )
@@ -116,7 +112,7 @@ class EpistemicTree:
         return f"<EpistemicTree of {len(self.domains)} domains and {len(self)} cards>"
 
     def card(self, card_id: str) -> Card:
-        """Return the card of that id; raise `TreeError` without one."""
+        """Return the card of that id; raise `DataError` without one."""
         return _card_in(self.cards, card_id)
 
     def project(self, tier: str, domains: Sequence[str]) -> tuple[Card, ...]:
@@ -158,12 +154,12 @@ def domains_line(domains: tuple[Domain, ...]) -> str:
 
 
 def domain_of(value: object) -> Domain:
-    """Return the domain that a decoded JSON value describes; raise `TreeError`."""
+    """Return the domain that a decoded JSON value describes; raise `DataError`."""
     try:
         return Domain.model_validate_json(json.dumps(value))
     except ValidationError as error:
         what, fix = refusal(error)
-        raise TreeError(f"a domain is refused: {what}", fix=fix) from None
+        raise DataError(f"a domain is refused: {what}", fix=fix) from None
 
 
 # Changes
@@ -203,7 +199,7 @@ Change = Add | Edit | Deprecate | SetDomains
 def applied(tree: EpistemicTree, *changes: Change) -> EpistemicTree:
     """Return the tree after changes, all or none.
 
-    Raise `TreeError` or `CardError` if the result would break a rule.
+    Raise `DataError` if the result would break a rule.
     """
     domains = tree.domains
     cards = dict(tree.cards)
@@ -211,7 +207,7 @@ def applied(tree: EpistemicTree, *changes: Change) -> EpistemicTree:
         match change:
             case Add(card):
                 if card.card_id in cards:
-                    raise TreeError(
+                    raise DataError(
                         f"the tree already has a card {card.card_id}",
                         fix="edit it, or choose another id",
                     )
@@ -229,7 +225,7 @@ def applied(tree: EpistemicTree, *changes: Change) -> EpistemicTree:
 
 def _card_in(cards: Mapping[str, Card], card_id: str) -> Card:
     if card_id not in cards:
-        raise TreeError(
+        raise DataError(
             f"the tree has no card {card_id[:64]!r}",
             fix="see the ids: kace tree show TREE cards",
         )

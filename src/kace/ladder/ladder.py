@@ -197,7 +197,7 @@ async def retrieve(
     kit: Kit,
 ) -> Context:
     """Return what the tier reads; `NOTHING` without a source, or if it has nothing for the tier."""
-    if kit.source is None or not tier.reads:
+    if kit.source is None:
         return NOTHING
     found = await kit.source.retrieve(problem, tier.name, before, earlier)
     return found or NOTHING

@@ -36,7 +36,7 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Attempt
 from kace.ladder.tiers import (
-    LADDERS,
+    FROM_MS,
     LOCKED,
     ExitPath,
     Tier,
@@ -72,7 +72,7 @@ FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
 
 class CardsBeforeEs:
-    """Begins at MS if a card covers the problem, where `es_policy` is `skip` or `try`.
+    """Begins at MS if a card covers the problem, where `es_policy` is `skip`.
 
     A wrong answer that both ES attempts agree on never reads a card. A card that is relevant to the problem can repair
     it.
@@ -83,26 +83,18 @@ class CardsBeforeEs:
         retriever: Retriever,
         covers: Callable[[Problem], Awaitable[bool]] | None = None,
     ) -> None:
-        config = retriever.config
-        policy = config.es_policy
-        self.tiers = LADDERS[policy]
+        self.skips = retriever.config.es_policy == "skip"
         self.covers = covers or retriever.covers
-        if (
-            policy != "locked"
-            and not covers
-            and not retriever.relevance.threshold
-        ):
-            name = "try" if policy == "try" else "relevance"
+        if self.skips and not covers and not retriever.relevance.threshold:
             raise UsageError(
-                f"es_policy '{policy}' needs a {name} threshold, and it is 0",
-                fix=f"set {name}_threshold above 0",
+                "es_policy 'skip' needs a relevance threshold, and it is 0",
+                fix="set relevance_threshold above 0",
             )
 
     async def __call__(self, problem: Problem) -> Sequence[Tier]:
         """Return the tiers of a problem."""
-        if self.tiers is LOCKED or not await self.covers(problem):
-            return LOCKED
-        return self.tiers
+        skips = self.skips and await self.covers(problem)
+        return FROM_MS if skips else LOCKED
 
 
 # Hiding cards

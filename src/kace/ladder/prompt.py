@@ -78,9 +78,9 @@ def neutral(text: str) -> str:
     return _OURS.sub(BARRED, text)
 
 
-def quoted_line(text: str, limit: int = 300) -> str:
+def quoted_line(text: str) -> str:
     """Return text from outside on one line, so that it cannot begin a line of its own."""
-    return neutral(shortened(" ".join(text.split()), limit))
+    return neutral(shortened(" ".join(text.split()), 300))
 
 
 def shortened(text: str, limit: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,14 +80,21 @@ class Session:
         calls: CallStore | None = None,
         seed: int | None = None,
     ) -> Kit:
-        """Return the kit of one request, whose calls are entered on a bill of its own."""
+        """Return the kit whose calls are entered on a bill, as that of one request is."""
         role = partial(in_role, ledger=bill, calls=calls)
-        kit = replace(
-            self.kit,
-            model=_solver(self.config, role("solver", self.model)),
-            seed=self.kit.seed if seed is None else seed,
-            amend=_policies(self.config, role, self.teacher),
-        )
+        solver = role("solver", self.model)
+        if self.config.asks_logprobs:
+            # Outermost, since a call with log-probabilities is kept apart from one without.
+            solver = WithLogprobs(solver)
+        amend: list[Amend] = []
+        if self.config.vote == "confidence":
+            amend.append(vote_by_confidence)
+        if self.teacher:
+            teacher = role("synthesis", self.teacher)
+            most = self.config.teacher_max_tokens
+            amend.append(Synthesis(teacher, most).amend)
+        seed = self.kit.seed if seed is None else seed
+        kit = replace(self.kit, model=solver, seed=seed, amend=tuple(amend))
         if isinstance(kit.source, Retriever):
             # Requests share what it has indexed.
             classifier = role("classifier", self.model)
@@ -104,13 +111,12 @@ async def open_session(
     model: ChatModel | None = None,
     tree: EpistemicTree | None = None,
     observer: Observer | None = None,
-    ledger: Ledger | None = None,
 ) -> AsyncIterator[Session]:
     """Open the model behind ledger and cache, with the judge and what the configuration names.
 
     A model that is given stays the caller's to close.
     """
-    ledger = ledger or Ledger(config.caps(), config.prices)
+    ledger = Ledger(config.caps(), config.prices)
     async with AsyncExitStack() as stack:
         opened = model or _open(config, stack, calls, ledger)
         ledger.require_price(opened.name)
@@ -118,18 +124,17 @@ async def open_session(
         if config.synthesis:
             teacher = _open(config.for_teacher(), stack)
             ledger.require_price(teacher.name)
-        role = partial(in_role, ledger=ledger, calls=calls)
         kit = Kit(
-            model=_solver(config, role("solver", opened)),
+            model=opened,
             judge=await stack.enter_async_context(Judge()),
             sampling=config.tier_sampling(),
             subject=subject_of(config),
             prompts=config.retrieval.prompts,
             seed=config.seed,
-            amend=_policies(config, role, teacher),
             observer=observer or SILENT,
         )
         session = Session(config, kit, ledger, opened, calls, teacher)
+        session = replace(session, kit=session.billed(ledger, calls))
         if tree is not None:
             session = replace(session, kit=session.reading(tree, config))
         yield session
@@ -144,26 +149,6 @@ def in_role(
     """Return the model in one role of a run: entered in the ledger, and never paid twice if calls are kept."""
     metered = Metered(model, ledger, role)
     return metered if calls is None else Cached(metered, calls)
-
-
-def _solver(config: Config, model: ChatModel) -> ChatModel:
-    # Outermost, since a call with log-probabilities is kept apart from one without.
-    return WithLogprobs(model) if config.asks_logprobs else model
-
-
-def _policies(
-    config: Config,
-    role: Callable[[str, ChatModel], ChatModel],
-    teacher: ChatModel | None,
-) -> tuple[Amend, ...]:
-    """Return what else than the votes decides, as configured."""
-    found: list[Amend] = []
-    if config.vote == "confidence":
-        found.append(vote_by_confidence)
-    if teacher:
-        called = role("synthesis", teacher)
-        found.append(Synthesis(called, config.teacher_max_tokens).amend)
-    return tuple(found)
 
 
 def _open(

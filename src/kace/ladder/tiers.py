@@ -9,10 +9,9 @@ two exact classes never merge, so a loose match cannot chain them together.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
 from kace.answers.extract import Answer
 from kace.config import EsPolicy
@@ -161,7 +160,6 @@ class Tier:
     ]  # one attempt each; `None` is diversity by sampling only
     gate: Gate
     exit: ExitPath | None  # none for attempts without a ladder
-    reads: bool = True  # whether it may read cards
 
     @property
     def attempts(self) -> int:
@@ -185,23 +183,9 @@ LOCKED = (
     Tier(TierName.HS, (None,) * 5, Gate(2), ExitPath.HS_PLURALITY),
 )
 
-# Beyond the paper: the ladder without ES, and the one that tries a card first. There the
-# card's attempts decide only if they are unanimous; what follows is done without cards.
 FROM_MS = LOCKED[1:]
-CARD_FIRST = (
-    replace(LOCKED[1], gate=Gate(3)),
-    LOCKED[0],
-    replace(LOCKED[2], reads=False),
-)
-LADDERS: Mapping[EsPolicy, tuple[Tier, ...]] = MappingProxyType(
-    {"locked": LOCKED, "skip": FROM_MS, "try": CARD_FIRST}
-)
-
-
-def ladder_of(names: Iterable[TierName]) -> tuple[Tier, ...]:
-    """Return the ladder that a solve climbed, from the tiers of its attempts in order."""
-    tried = list(dict.fromkeys(names))[:2] == [TierName.MS, TierName.ES]
-    return CARD_FIRST if tried else LOCKED
+"""Beyond the paper: the ladder without ES."""
+LADDERS: dict[EsPolicy, tuple[Tier, ...]] = {"locked": LOCKED, "skip": FROM_MS}
 
 
 FALLBACK_GATE = Gate(2)
