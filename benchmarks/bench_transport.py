@@ -104,7 +104,7 @@ Caller = tuple[Callable[[int, int], Awaitable[object]], Callable[[], Awaitable[N
 
 
 async def _ours(url: str) -> Caller:
-    remote = OpenAIModel("m", base_url=url, api_key=None, timeout=60.0, name="openai/m")
+    remote = OpenAIModel("m", base_url=url, api_key=None, name="openai/m")
     model = Limited(remote, CONNECTIONS)
 
     async def call(problem: int, attempt: int) -> object:

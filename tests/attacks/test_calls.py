@@ -70,7 +70,7 @@ def spent(script: list[Answer] | Callable[[Seen], Answer], caps: Caps, calls: in
 
     async def work(url: str) -> tuple[Ledger, int]:
         ledger, capped = Ledger(caps, {"openai/m": PRICE}), 0
-        model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
+        model = OpenAIModel("m", base_url=url, api_key=KEY, name="openai/m")
         metered = Metered(Limited(model, 4, base=0.001, deadline=60.0), ledger, "solver")
 
         async def one(index: int) -> None:
@@ -170,7 +170,7 @@ def test_a_key_inside_a_200_is_kept_nowhere(echo: str, field: str, tmp_path: Pat
     message: dict[str, Any] = {"content": None, field: f"Your key: {ECHOES[echo]}. \\boxed{{4}}"}
 
     async def work(url: str) -> str:
-        model = OpenAIModel("m", base_url=url, api_key=KEY, timeout=60.0, name="openai/m")
+        model = OpenAIModel("m", base_url=url, api_key=KEY, name="openai/m")
         cached = Cached(model, CallStore(tmp_path))
         try:
             return (await cached.complete(request(0))).text

@@ -124,7 +124,7 @@ def test_a_tls_fault_after_the_request_was_taken_is_charged(
     ledger = Ledger(Caps(), {"openai/m": PRICE})
 
     async def work() -> None:
-        model = OpenAIModel("m", base_url=url, api_key=None, timeout=20.0, name="openai/m")
+        model = OpenAIModel("m", base_url=url, api_key=None, name="openai/m")
         metered = Metered(Limited(model, base=0.01), ledger, "solver")
         try:
             with pytest.raises(Transient):
@@ -249,7 +249,7 @@ def test_no_call_fails_where_the_server_closes_idle_connections(record_property:
         ledger = Ledger()
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-            model = OpenAIModel("m", base_url=url, api_key=None, timeout=60.0, name="openai/m")
+            model = OpenAIModel("m", base_url=url, api_key=None, name="openai/m")
             metered = Metered(Limited(model, 100, base=0.01), ledger, "solver")
             async with asyncio.TaskGroup() as group:
                 for index in range(600):

@@ -25,7 +25,7 @@ HTML = {"content-type": "text/html"}
 
 
 def opened(url, *, api_key="sk-canary-11112222", workers=8, deadline=LONG):
-    model = OpenAIModel("m", base_url=url, api_key=api_key, timeout=deadline, name="openai/m")
+    model = OpenAIModel("m", base_url=url, api_key=api_key, name="openai/m")
     return Limited(model, workers, base=0.01, deadline=deadline)
 
 

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from kace.ladder.policies import WithLogprobs, confidence_weights, vote_by_confi
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.ladder.tiers import ExitPath
-from kace.models.base import Confidence, Request
+from kace.models.base import Confidence, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
@@ -36,7 +37,7 @@ WEIGHTED = (vote_by_confidence,)
 
 
 def sure(logprob: float) -> Confidence:
-    return Confidence(logprob, 11.0, 12.0, 9.0)
+    return Confidence(logprob)
 
 
 TELLING = {0: sure(-0.5), 2: sure(-2.0), 3: sure(-1.5), 4: sure(-0.5)}
@@ -52,9 +53,13 @@ def model_of(answers: Sequence[str | None], told: Mapping[int, Confidence | None
         answer = answers[place(request)]
         return "no idea" if answer is None else f"so \\boxed{{{answer}}}"
 
-    model = Scripted(script, name="sure")
-    model.confidence = lambda request: told.get(place(request), sure(-1.0))
-    return model
+    class Sure(Scripted):
+        async def complete(self, request: Request) -> Reply:
+            reply = await super().complete(request)
+            sureness = told.get(place(request), sure(-1.0)) if request.logprobs else None
+            return replace(reply, confidence=sureness)
+
+    return Sure(script, name="sure")
 
 
 def run(
@@ -106,7 +111,7 @@ def test_the_trace_names_policies_and_carries_confidence_only_where_they_are_ask
     weighted = json.loads(run(["1", "1"], {0: None}).model_dump_json())
     assert weighted["policies"] == ["vote=confidence"]
     assert "confidence" not in weighted["attempts"][0]
-    assert weighted["attempts"][1]["confidence"] == {"logprob": -1.0, "overall": 11.0, "tail": 12.0, "worst": 9.0}
+    assert weighted["attempts"][1]["confidence"] == {"logprob": -1.0}
     plain = LOOP.run(solve_on_ladder(Problem("?", "1"), Kit(model_of(["1", "1"], {}), JUDGE, SAMPLING)))
     assert "policies" not in plain.model_dump() and "confidence" not in plain.attempts[0].model_dump()
     solution = run(["1", "1"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -262,15 +263,14 @@ def test_a_request_without_choices_keeps_the_key_it_was_recorded_under():
     assert len({request.digest("model") for request in (plain, held, other)}) == 3
 
 
-def test_a_grammar_has_each_choice_once_as_a_literal():
-    assert build_grammar(("a_1", "b c", "a_1")) == 'root ::= "a_1" | "b c"'
+def test_a_grammar_has_each_choice_as_a_literal():
+    assert build_grammar(("a_1", "b c")) == 'root ::= "a_1" | "b c"'
 
 
 @pytest.mark.parametrize("odd", ['a"b', "a\\b", "a\nb", "é", "[x]", '" | .* | "', "😀", "\x00"])
 def test_odd_names_stay_inside_their_literal(odd: str):
-    grammar = build_grammar((odd,))
-    inside = grammar.removeprefix('root ::= "').removesuffix('"')
-    assert inside.isascii() and '"' not in inside and "\n" not in inside and "\x00" not in inside
+    literal = build_grammar((odd,)).removeprefix("root ::= ")
+    assert json.loads(literal) == odd and "\n" not in literal and "\x00" not in literal
 
 
 def test_words_alone_name_the_domain_that_shares_most_with_the_problem():

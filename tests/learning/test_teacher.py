@@ -55,7 +55,7 @@ def test_a_reply_without_fault_is_asked_for_once():
 
 def test_the_source_is_the_model_that_teaches():
     assert Teacher(Said()).source == "scripted/teacher"
-    remote = OpenAIModel("m", base_url="https://me:pw@far.invalid/v1", api_key="k", timeout=1.0, name="openai/m")
+    remote = OpenAIModel("m", base_url="https://me:pw@far.invalid/v1", api_key="k", name="openai/m")
     assert Teacher(remote).source == "openai/m", "no address travels with a card"
 
 

@@ -39,7 +39,7 @@ class Desk:
         self.folder, self.options = folder, options
         for name, seconds in QUICK.items():
             setattr(batch, name, seconds)
-        self.make = lambda: KINDS[kind]("m", base_url=f"{url}/v1", api_key=key, timeout=30, name=f"{kind}/m")
+        self.make = lambda: KINDS[kind]("m", base_url=f"{url}/v1", api_key=key, name=f"{kind}/m")
         self.ledger = Ledger(prices={f"{kind}/m": Price(10.0, 100.0)})
 
     def open(self, calls: CallStore) -> Cached:

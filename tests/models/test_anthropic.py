@@ -30,8 +30,8 @@ REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKe
 KEY = "sk-ant-test-12345678"
 
 
-def opened(server, *, api_key=KEY, timeout=60.0):
-    return AnthropicModel("claude-m", base_url=server.url, api_key=api_key, timeout=timeout, name="anthropic/claude-m")
+def opened(server, *, api_key=KEY):
+    return AnthropicModel("claude-m", base_url=server.url, api_key=api_key, name="anthropic/claude-m")
 
 
 def ask(server, times=1, request=REQUEST, **settings):
@@ -193,7 +193,7 @@ def test_a_fault_reported_inside_a_200_is_understood():
 def test_no_key_says_what_to_do():
     for url in (None, "https://api.anthropic.com", "https://api.anthropic.com/v1/"):
         with pytest.raises(UsageError, match="no API key for 'anthropic/m'") as caught:
-            AnthropicModel("m", base_url=url, api_key=None, timeout=1.0, name="anthropic/m")
+            AnthropicModel("m", base_url=url, api_key=None, name="anthropic/m")
         assert "ANTHROPIC_API_KEY" in caught.value.fix
 
 

@@ -189,7 +189,7 @@ def test_a_server_in_no_proxy_is_asked_directly(monkeypatch):
 def test_a_proxy_that_is_not_there_is_named_without_its_password(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "http://user:canary-pass@127.0.0.1:9")
     found, _ = sent(FOUR)
-    assert type(found) is KaceError
+    assert isinstance(found, KaceError)
     assert "proxy http://127.0.0.1:9" in str(found) and "canary" not in str(found)
 
 

@@ -27,8 +27,8 @@ from tests.models.chat_server import Answer, ChatServer, completion, error, says
 REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
 
 
-def opened(server, *, model="m", api_key="sk-test-12345678", timeout=60.0):
-    return OpenAIModel(model, base_url=server.url, api_key=api_key, timeout=timeout, name=f"openai/{model}")
+def opened(server, *, model="m", api_key="sk-test-12345678"):
+    return OpenAIModel(model, base_url=server.url, api_key=api_key, name=f"openai/{model}")
 
 
 def ask(server, times=1, **settings):
@@ -222,7 +222,7 @@ def test_a_fault_reported_inside_a_200_is_understood():
 def test_no_key_and_no_server_says_what_to_do():
     for url in (None, "https://api.openai.com/v1"):
         with pytest.raises(UsageError, match="no API key for 'openai/gpt-5'") as caught:
-            OpenAIModel("gpt-5", base_url=url, api_key=None, timeout=1.0, name="openai/gpt-5")
+            OpenAIModel("gpt-5", base_url=url, api_key=None, name="openai/gpt-5")
         assert "OPENAI_API_KEY" in caught.value.fix
 
 
@@ -235,18 +235,18 @@ def test_ones_own_server_needs_no_key():
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h/v1?k=1"])
 def test_what_is_no_base_url_is_refused_at_once(url):
     with pytest.raises(UsageError, match="base URL"):
-        OpenAIModel("m", base_url=url, api_key="k", timeout=1.0, name="openai/m")
+        OpenAIModel("m", base_url=url, api_key="k", name="openai/m")
 
 
 def test_a_mangled_key_is_refused_without_showing_it():
     with pytest.raises(UsageError) as caught:
-        OpenAIModel("m", base_url=None, api_key="sk-half\nsk-other", timeout=1.0, name="openai/m")
+        OpenAIModel("m", base_url=None, api_key="sk-half\nsk-other", name="openai/m")
     assert "sk-" not in str(caught.value)
 
 
 def test_identity_tells_servers_apart_and_keeps_credentials_to_itself():
     def model(url):
-        return OpenAIModel("m", base_url=url, api_key="canary-key-123", timeout=1.0, name="openai/m")
+        return OpenAIModel("m", base_url=url, api_key="canary-key-123", name="openai/m")
 
     plain, other = model("http://a/v1/"), model("http://b/v1")
     secret = model("http://user:canary-pass@a/v1")
@@ -260,7 +260,7 @@ def test_credentials_in_the_url_are_used_but_never_shown(caplog):
         return error(401, f"bad credentials {seen.headers['authorization']} user:canary-pass-9 sk-canary-key-9")
 
     async def call():
-        model = OpenAIModel("m", base_url=url, api_key="sk-canary-key-9", timeout=5.0, name="openai/m")
+        model = OpenAIModel("m", base_url=url, api_key="sk-canary-key-9", name="openai/m")
         try:
             with pytest.raises(KaceError) as caught:
                 await model.complete(REQUEST)
@@ -307,7 +307,7 @@ def test_three_hundred_calls_run_side_by_side():
     together = replace(says("4"), until=lambda: len(server.requests) >= 300)
 
     async def calls():
-        model = opened(server, timeout=30.0)
+        model = opened(server)
         async with asyncio.TaskGroup() as group:
             for _ in range(300):
                 group.create_task(model.complete(REQUEST))
@@ -322,7 +322,7 @@ def test_cancelled_calls_leave_the_connections_usable():
     slow, quick = replace(says("late"), delay=30.0), says("4")
 
     async def calls():
-        model = opened(server, timeout=60.0)
+        model = opened(server)
         tasks = [asyncio.create_task(model.complete(REQUEST)) for _ in range(100)]
         while len(server.requests) < 100:
             await asyncio.sleep(0.01)

@@ -253,14 +253,14 @@ def test_a_solve_that_is_not_there_is_not_here(tmp_path: Path):
 
 def test_a_weighted_vote_says_so_and_each_attempt_how_sure_it_was(tmp_path: Path):
     solve = hard(policies=("vote=confidence",), answer="7")
-    sure = solve.attempts[5].model_copy(update={"confidence": Confidence(-0.25, 12.0, 13.0, 9.0)})
+    sure = solve.attempts[5].model_copy(update={"confidence": Confidence(-0.25)})
     solve = solve.model_copy(update={"attempts": (*solve.attempts[:5], sure, *solve.attempts[6:])})
     page = ask(shelf_of(tmp_path, solve))
     read(page)
     assert "vote=confidence" in page.body and "of the greatest weight" in page.body
-    assert "-0.250, token confidence 12.0 (last 128: 13.0, worst 128: 9.0)" in page.body
+    assert "mean log-probability" in page.body and "-0.250" in page.body
     plain = ask(shelf_of(tmp_path / "plain", hard()))
-    assert "token confidence" not in plain.body and "given most often" in plain.body
+    assert "mean log-probability" not in plain.body and "given most often" in plain.body
 
 
 def test_the_messages_of_an_attempt_are_shown_once_for_those_that_share_them(tmp_path: Path):

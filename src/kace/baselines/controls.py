@@ -26,9 +26,9 @@ from kace.ladder.retrieve import Budget, Retriever, rank
 from kace.ladder.tiers import TierName
 from kace.models.base import (
     AskResult,
+    AttemptKey,
     ChatModel,
     Message,
-    Question,
     after_thinking,
     ask,
     chat,
@@ -106,8 +106,8 @@ class ModelPicker:
 
         prompt = picking_prompt(problem.text, cards, self.k, self.subject)
         retry = template("systems/route_retry")
-        question = Question(prompt, problem.id, self.seed, TIER, read, retry)
-        return await ask(self.model, question)
+        key = AttemptKey(problem.id, self.seed, TIER, 0)
+        return await ask(self.model, prompt, key, read, retry)
 
 
 def picking_prompt(

@@ -39,9 +39,9 @@ from kace.ladder.record import Attempt
 from kace.ladder.relevance import Floats, Relevance, embed, own_text, words
 from kace.ladder.tiers import TierName
 from kace.models.base import (
+    AttemptKey,
     ChatModel,
     Message,
-    Question,
     Role,
     Tokenizer,
     ask,
@@ -261,18 +261,14 @@ def registry_router(
 
     async def classify(problem: Problem, seen: Sequence[str] = ()) -> Context:
         text = problem.text
-        question = Question(
-            messages=classifier_prompt(
-                text, registry, seen, config.prompts, subject
-            ),
-            problem=problem.id,
-            seed=seed,
-            tier=REFINED if seen else FIRST,
+        found = await ask(
+            model,
+            classifier_prompt(text, registry, seen, config.prompts, subject),
+            AttemptKey(problem.id, seed, REFINED if seen else FIRST, 0),
             read=lambda reply: read_domains(reply, names) or None,
             retry=template("classify_retry"),
             choices=choices_of(names),
         )
-        found = await ask(model, question)
         return Context(
             domains=found.value or (), calls=found.calls, usage=found.usage
         )

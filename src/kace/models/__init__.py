@@ -8,10 +8,6 @@ from kace.config import Config, base_urls
 from kace.errors import UsageError
 from kace.models.base import ChatModel
 
-LOCAL_CONNECTIONS = (
-    1000  # the engine limits the calls; here they only need room to wait
-)
-
 
 def open_model(config: Config) -> ChatModel:
     """Open the model a configuration names, with retries and a limit on its calls.
@@ -32,8 +28,6 @@ def open_model(config: Config) -> ChatModel:
     if provider in ("replay", "exchange"):
         return model
     connections = config.max_connections or CONNECTIONS
-    if provider == "local":
-        connections = LOCAL_CONNECTIONS
     return Limited(model, connections, deadline=config.timeout)
 
 
@@ -44,9 +38,9 @@ def open_unlimited(config: Config) -> ChatModel:
         case "openai" | "anthropic":
             return _open_remote(config)
         case "local":
-            from kace.models.local import open_local
+            from kace.models.local import LocalModel
 
-            return open_local(name, cache=weights_folder(config))
+            return LocalModel(name, weights_folder(config))
         case "scripted":
             from kace.models.scripted import open_scripted
 
@@ -89,7 +83,6 @@ def _open_remote(config: Config) -> ChatModel:
             name,
             base_url=url,
             api_key=key.get_secret_value() if key else None,
-            timeout=config.timeout,
             name=config.model,
         )
         remotes.append(remote)

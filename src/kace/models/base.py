@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import accumulate
 from math import fsum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -84,7 +83,7 @@ class Request:
 
     def digest(self, identity: str) -> str:
         """Return the cache key: what is requested, of which model, as which attempt."""
-        messages = [[m.role.value, m.content] for m in self.messages]
+        messages = [[m.role, m.content] for m in self.messages]
         content: list[object] = [identity, messages]
         # Not `asdict`, which copies deeply and takes longer than the hash.
         for part in (self.sampling, self.attempt):
@@ -145,16 +144,9 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """Confidence of one reply, from the log-probabilities of its tokens.
-
-    A token's confidence is minus the mean log-probability of the five likeliest tokens
-    at its place.
-    """
+    """Confidence of one reply, from the log-probabilities of its tokens."""
 
     logprob: float  # mean log-probability of the sampled tokens
-    overall: float  # mean token confidence
-    tail: float  # mean of the last `WINDOW` tokens
-    worst: float  # lowest mean in a window of `WINDOW` tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,110 +265,66 @@ def after_thinking(text: str) -> str:
 # Short questions whose reply must have a form
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[T]):
-    """A short question whose reply must have a form."""
-
-    messages: Messages
-    problem: str  # id of the problem it is about
-    seed: int
-    tier: str  # under which its calls are kept
-    read: Callable[[str], T | None]  # parses a reply; `None` if it is unusable
-    retry: str  # added to the question after an unusable reply
-    choices: tuple[
-        str, ...
-    ] = ()  # all valid replies, for models that can be constrained
-
-
 class AskResult(NamedTuple, Generic[T]):
     """The parsed reply to a question, and its cost."""
 
     value: T | None  # `None` if the call failed or no reply was usable
     calls: int  # failed ones included
     usage: Usage
-    raw: tuple[str, ...]  # the replies, word for word
 
 
-async def ask(model: ChatModel, question: Question[T]) -> AskResult[T]:
-    """Ask at temperature zero, and once more if the reply is unusable."""
-    messages = question.messages
+async def ask(
+    model: ChatModel,
+    messages: Messages,
+    key: AttemptKey,
+    read: Callable[[str], T | None],
+    retry: str,
+    choices: tuple[str, ...] = (),
+) -> AskResult[T]:
+    """Ask at temperature zero, and once more if the reply is unusable.
+
+    `read` parses a reply and returns `None` if it is unusable; `retry` is then added to
+    the question. `choices` are all valid replies, for models that can be constrained.
+    """
+    *before, last = messages
     usage = Usage()
-    raw: tuple[str, ...] = ()
     for index in range(ASK_TRIES):
-        key = AttemptKey(question.problem, question.seed, question.tier, index)
+        key = replace(key, index=index)
         sampling = Sampling(0.0, ASK_TOKENS, key.sampling_seed())
-        request = Request(messages, sampling, key, question.choices)
+        request = Request((*before, last), sampling, key, choices)
         try:
             reply = await model.complete(request)
         except ModelError:
-            return AskResult(None, index + 1, usage, raw)
+            return AskResult(None, index + 1, usage)
         usage += reply.usage
-        raw += (reply.text,)
-        value = question.read(reply.text)
+        value = read(reply.text)
         if value is not None:
-            return AskResult(value, index + 1, usage, raw)
+            return AskResult(value, index + 1, usage)
         # The reply is not shown again, since a problem may have dictated it.
-        last = question.messages[-1]
-        again = Message(last.role, f"{last.content}\n\n{question.retry}")
-        messages = (*question.messages[:-1], again)
-    return AskResult(None, ASK_TRIES, usage, raw)
+        last = Message(last.role, f"{messages[-1].content}\n\n{retry}")
+    return AskResult(None, ASK_TRIES, usage)
 
 
 # Log-probabilities
 
 
-TOP = 5  # likeliest tokens requested per place
-LOGPROBS = {"logprobs": True, "top_logprobs": TOP}
+LOGPROBS = {"logprobs": True, "top_logprobs": 1}
 """What a request for a chat completion adds to get them."""
-WINDOW = 128
 FLOOR = -30.0
 """Servers write -9999 or less for a token too unlikely to report; it counts as the floor."""
-MISSING = -1000.0
 ROUNDING = 1e-3  # a probability of one may come out slightly larger
 
 
 def read_confidence(tokens: object) -> Confidence | None:
     """Return the confidence in the `logprobs.content` of a chat completion.
 
-    `None` if it is unusable: some providers leave out the likeliest tokens, and some
-    write 0 or -9999 everywhere.
+    `None` if it is unusable: some providers write 0 or -9999 everywhere.
     """
     sampled = []
-    confidences = []
-    informative = False
     for token in tokens if isinstance(tokens, list) else ():
-        own = _logprobs([token])
-        if not own:
-            continue
-        top = sorted(_logprobs(token.get("top_logprobs")))[-TOP:]
-        if not top:
-            continue
-        informative = informative or any(
-            FLOOR < value < 0 for value in own + top
-        )
-        sampled += own
-        confidences.append(-fsum(top) / len(top))
-    if not informative:
-        return None
-    sums = [0.0, *accumulate(confidences)]
-    width = min(WINDOW, len(confidences))
-    windows = [
-        (high - low) / width
-        for low, high in zip(sums, sums[width:], strict=False)
-    ]
-    return Confidence(
-        logprob=round(fsum(sampled) / len(sampled), 5),
-        overall=round(sums[-1] / len(confidences), 5),
-        tail=round(windows[-1], 5),
-        worst=round(min(windows), 5),
-    )
-
-
-def _logprobs(entries: object) -> list[float]:
-    """Return the log-probabilities of the entries that have a valid one."""
-    found = []
-    for entry in entries if isinstance(entries, list) else ():
-        value = entry.get("logprob") if isinstance(entry, dict) else None
+        value = token.get("logprob") if isinstance(token, dict) else None
         if isinstance(value, int | float) and value <= ROUNDING:
-            found.append(min(0.0, value) if value > MISSING else FLOOR)
-    return found
+            sampled.append(max(FLOOR, min(0.0, value)))
+    if not set(sampled) - {0.0, FLOOR}:
+        return None
+    return Confidence(round(fsum(sampled) / len(sampled), 5))

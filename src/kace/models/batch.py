@@ -72,6 +72,7 @@ QUIET = 2.0  # without a new request, after which a batch is closed
 FIRST = 1.0  # between the first two looks at the jobs
 LONGEST = 60.0  # between two looks
 SETTLE = 5.0  # until a new job is surely listed
+READ_SECONDS = 60.0  # without a byte of a reply
 LONGEST_PAUSE = 3600.0  # a provider may name any number
 
 T = TypeVar("T")
@@ -393,7 +394,6 @@ class Batched(Wrapper):
 
 PAGES = 20  # of the list of jobs that are searched
 PAGE = 100
-MAX_RESULTS = 1_000_000  # of a job
 ENDED = ("completed", "expired", "cancelled", "failed")
 
 
@@ -495,14 +495,10 @@ class Jobs(ABC):
 
         The key of a damaged line is empty.
         """
-        lines = 0
         for path in status.results:
             try:
                 async with self._open("GET", path) as response:
                     async for line in response.content:
-                        lines += 1
-                        if lines > MAX_RESULTS:
-                            raise ValueError("too many results")
                         yield read_result(line)
             except Absent:
                 log.warning("batch: %s no longer has %s", self.remote.url, path)
@@ -560,7 +556,10 @@ class Jobs(ABC):
         self, method: str, path: str, **sent: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield a successful response; a 404 raises `Absent`."""
-        async with self.remote.client.open(method, path, **sent) as response:
+        timeout = aiohttp.ClientTimeout(None, sock_read=READ_SECONDS)
+        async with self.remote.client.open(
+            method, path, timeout=timeout, **sent
+        ) as response:
             if response.status == 404:
                 raise Absent(
                     f"{self.remote.url} has no batch API, or no such batch under this "

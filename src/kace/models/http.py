@@ -8,7 +8,6 @@ one server; `Servers` are several of one model. One `complete` is one try, which
     408, 409, 425, 5xx, reset, unreadable body  Transient
     this prompt is not allowed                  ModelError(REFUSED)
     this prompt or this reply is too large      ModelError(PROVIDER_ERROR)
-    the call as a whole takes too long          ModelError(TIMEOUT)
     key, model, address or a setting is wrong   KaceError, with the fix
 """
 
@@ -27,7 +26,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -104,6 +103,12 @@ _UNSENT = (
 )
 
 
+class Unreachable(KaceError):
+    """No request ever reached the server."""
+
+    billed = False
+
+
 class HttpClient:
     """Sends requests to one server. Connections are kept per event loop until `aclose`.
 
@@ -116,7 +121,6 @@ class HttpClient:
         headers: Mapping[str, str],
         *,
         socket: str | None = None,
-        read_seconds: float | None = None,
     ) -> None:
         self.url = url
         # After the first response, a failed connection is the network's fault.
@@ -130,7 +134,7 @@ class HttpClient:
             **headers,
         }
         self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=read_seconds
+            total=None, sock_connect=CONNECT_SECONDS
         )
         # aiohttp's own context ignores a later change of SSL_CERT_FILE.
         self._trust: ssl.SSLContext | bool = True
@@ -153,7 +157,7 @@ class HttpClient:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield the response with its body unread.
 
-        `sent` is what aiohttp takes: `json`, `data` and `headers`.
+        `sent` is what aiohttp takes: `json`, `data`, `headers` and `timeout`.
         """
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
@@ -227,7 +231,7 @@ class HttpClient:
         unsent = isinstance(error, _UNSENT)
         if unsent and not self.reached:
             fix = "is the server running, and the base URL right?"
-            return KaceError(f"cannot reach {why}", fix=fix)
+            return Unreachable(f"cannot reach {why}", fix=fix)
         lost = Transient(f"lost the connection to {why}")
         lost.billed = not unsent
         return lost
@@ -309,15 +313,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 class Remote(ABC):
-    """A model behind an HTTP API. `timeout` bounds a call, however slowly bytes drip."""
+    """A model behind an HTTP API."""
 
     PROVIDER: ClassVar[str]
     PATH: ClassVar[str]
     HEADERS: ClassVar[Mapping[str, str]] = {}
     URL: ClassVar[str]  # the provider's own server, where a key is required
-    URL_HINT: ClassVar[str]
     KEY: ClassVar[str]  # the variable that holds the key
-    KEY_FIX: ClassVar[str]
     # Parameters that some models do not support.
     OPTIONAL: ClassVar[tuple[str, ...]]
 
@@ -327,7 +329,6 @@ class Remote(ABC):
         *,
         base_url: str | None,
         api_key: str | None,
-        timeout: float,
         name: str,
     ) -> None:
         url = (base_url or self.URL).strip()
@@ -339,7 +340,11 @@ class Remote(ABC):
             )
         own = urlsplit(url).hostname == urlsplit(self.URL).hostname
         if own and not (api_key or "").strip():
-            raise UsageError(f"no API key for '{name}'", fix=self.KEY_FIX)
+            fix = (
+                f"export {self.KEY}=..., or point --base-url at your own server, "
+                "or try: kace demo"
+            )
+            raise UsageError(f"no API key for '{name}'", fix=fix)
         self.url = public_url(url)  # logs show it
         if self.PATH.startswith("/v1"):  # many write it into the address
             self.url = self.url.removesuffix("/v1")
@@ -349,20 +354,14 @@ class Remote(ABC):
             packed = base64.b64encode(":".join(login).encode()).decode()
             auth = f"Basic {packed}"
         headers = {"authorization": auth, **self.HEADERS}
-        self.client = HttpClient(self.url, headers, read_seconds=timeout)
+        self.client = HttpClient(self.url, headers)
         self.name = name
         self.identity = f"{self.PROVIDER} {self.url} {model}"
         self._model = model
-        self._timeout = timeout
         # After the first reply, a bad request is that request's fault, not the setup's.
         self.answered = False
         # Optional parameters that the model does not support.
         self.left_out: frozenset[str] = frozenset()
-
-    @property
-    def reached(self) -> bool:
-        """Whether the server ever answered, if only with an error."""
-        return self.client.reached
 
     @abstractmethod
     def build_body(self, request: Request) -> dict[str, object]:
@@ -375,13 +374,7 @@ class Remote(ABC):
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try."""
         started = time.perf_counter()
-        try:
-            async with asyncio.timeout(self._timeout):
-                body = await self._send(request)
-        except TimeoutError:
-            raise ModelError(
-                Failure.TIMEOUT, f"no whole reply within {self._timeout:g} s"
-            ) from None
+        body = await self._send(request)
         reply = self.read_reply(body, time.perf_counter() - started)
         self.answered = True
         return reply
@@ -459,7 +452,7 @@ class Remote(ABC):
         line = one_line(f"{response.status} from {self.url}: {message}")
         wait = retry_after(response.headers)
         status = response.status
-        fix = f"check the model's name and the base URL, {self.URL_HINT}"
+        fix = f"check the model's name and the base URL (the provider's: {self.URL})"
         if _NO_CREDIT.search(text):
             fix = "add credit to the account, or use another key or model"
         elif status == 429 or (status in (503, 529) and wait):
@@ -522,8 +515,6 @@ class OpenAIModel(Remote):
     PATH = "/chat/completions"
     URL = "https://api.openai.com/v1"
     KEY = "OPENAI_API_KEY"
-    KEY_FIX = f"export {KEY}=..., or point --base-url at your own server, or try: kace demo"
-    URL_HINT = "which mostly ends in /v1"
     # The first has a newer name. The last two are left out together.
     OPTIONAL = ("max_tokens", "seed", "temperature", *LOGPROBS)
 
@@ -571,7 +562,7 @@ class OpenAIModel(Remote):
 def as_turns(request: Request) -> list[dict[str, str]]:
     """Return the messages of a request as a chat completion holds them."""
     return [
-        {"role": message.role.value, "content": message.content}
+        {"role": message.role, "content": message.content}
         for message in request.messages
     ]
 
@@ -584,10 +575,6 @@ class AnthropicModel(Remote):
     HEADERS: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
     URL = "https://api.anthropic.com"
     KEY = "ANTHROPIC_API_KEY"
-    KEY_FIX = (
-        f"export {KEY}=..., or name another model, such as exchange/FOLDER"
-    )
-    URL_HINT = "which ends before /v1"
     OPTIONAL = ("temperature",)
 
     def build_body(self, request: Request) -> dict[str, object]:
@@ -597,9 +584,7 @@ class AnthropicModel(Remote):
         for message in request.messages:
             text = message.content if message.content.strip() else ""
             if message.role is not Role.SYSTEM:
-                turns.append(
-                    {"role": message.role.value, "content": text or EMPTY}
-                )
+                turns.append({"role": message.role, "content": text or EMPTY})
             elif text:
                 system.append({"type": "text", "text": text})
         body: dict[str, object] = {
@@ -625,49 +610,34 @@ class AnthropicModel(Remote):
         return Reply(text, finish, read_usage(body.get("usage")), seconds)
 
 
-def read_usage(raw: object) -> Usage:
+def read_usage(raw: Any) -> Usage:
     """Return the token counts of a reply of either API.
 
     All are zero if one is impossible: no reason to lose a reply that is paid for. The
     ledger then charges the worst case.
     """
-    if not isinstance(raw, dict):
+    try:
+        details = raw.get("prompt_tokens_details") or {}
+        cached = raw.get("cache_read_input_tokens")
+        cached = cached or details.get("cached_tokens") or 0
+        written = raw.get("cache_creation_input_tokens") or 0
+        # Anthropic's input is what was neither read from a cache nor written.
+        prompt = raw.get("input_tokens", 0) + cached + written
+        prompt = raw.get("prompt_tokens", prompt)
+        output = raw.get("completion_tokens", raw.get("output_tokens", 0))
+    except MALFORMED:
         return Usage()
-    details = raw.get("prompt_tokens_details")
-    given = raw | details if isinstance(details, dict) else raw
-    counts: Counter[str] = Counter()
-    for name, value in given.items():
-        if not name.endswith("_tokens") or value is None:
-            continue
-        if type(value) is not int or not 0 <= value <= 10**9:
+    counts = (prompt, cached, output, written)
+    for count in counts:
+        if type(count) is not int or not 0 <= count <= 10**9:
             return Usage()
-        counts[name] = value
-    cached = counts["cached_tokens"] or counts["cache_read_input_tokens"]
-    written = counts["cache_creation_input_tokens"]
-    # Anthropic's input is what was neither read from a cache nor written.
-    prompt = counts["input_tokens"] + cached + written
-    return Usage(
-        counts["prompt_tokens"] or prompt,
-        cached,
-        counts["completion_tokens"] or counts["output_tokens"],
-        written,
-    )
+    return Usage(*counts)
 
 
 # Several servers
 
 
 REST_SECONDS = 10.0  # for which a server that failed gets no calls
-
-
-class Endpoint(ChatModel, Protocol):
-    """A model at one address."""
-
-    url: str
-
-    @property
-    def reached(self) -> bool:
-        """Whether it ever answered, if only with an error."""
 
 
 class Servers:
@@ -677,9 +647,9 @@ class Servers:
     in caches and manifests, so others may come and go.
     """
 
-    def __init__(self, remotes: Sequence[Endpoint]) -> None:
+    def __init__(self, remotes: Sequence[ChatModel]) -> None:
         self._remotes = list(remotes)
-        self._under_way: Counter[Endpoint] = Counter()
+        self._under_way: Counter[ChatModel] = Counter()
         self._rest_until = dict.fromkeys(remotes, 0.0)
         self.name = remotes[0].name
         self.identity = remotes[0].identity
@@ -687,7 +657,7 @@ class Servers:
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one try; at another server if it was not taken."""
         left = self._remotes.copy()
-        fault: ModelError | KaceError | None = None
+        fault: ModelError | Unreachable | None = None
         while left:
             remote = min(left, key=self._rank)
             left.remove(remote)
@@ -696,20 +666,17 @@ class Servers:
             self._under_way[remote] += 1
             try:
                 return await remote.complete(request)
-            except (ModelError, KaceError) as error:
-                taken = remote.reached
-                if isinstance(error, ModelError):
-                    taken = error.billed
-                    if error.failure is Failure.REFUSED:
-                        raise
+            except (ModelError, Unreachable) as error:
+                if getattr(error, "failure", None) is Failure.REFUSED:
+                    raise
                 now = time.monotonic()
                 if now >= self._rest_until[remote]:
                     what = "%s failed and rests: %s"
-                    log.warning(what, remote.url, error.message)
+                    log.warning(what, remote.identity, error.message)
                 self._rest_until[remote] = now + REST_SECONDS
-                if taken:
+                if error.billed:
                     raise
-                # A `ModelError` may pass, a `KaceError` would end the run.
+                # A `ModelError` may pass, the other would end the run.
                 if not isinstance(fault, ModelError):
                     fault = error
             finally:
@@ -717,7 +684,7 @@ class Servers:
         assert fault is not None
         raise fault
 
-    def _rank(self, remote: Endpoint) -> tuple[float, int]:
+    def _rank(self, remote: ChatModel) -> tuple[float, int]:
         rest = max(0.0, self._rest_until[remote] - time.monotonic())
         return rest, self._under_way[remote]
 

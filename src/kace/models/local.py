@@ -390,7 +390,9 @@ LONG_PREFIX = 1_000
 
 
 class LocalModel:
-    """A model on a weights file. The engine starts at the first call, and after a crash.
+    """A model on weights, named by the catalog or as `PATH.gguf`.
+
+    The engine starts at the first call, and after a crash.
 
     The same seed and prompt give the same text, except beside other attempts, whose
     batches round differently.
@@ -398,10 +400,9 @@ class LocalModel:
 
     def __init__(
         self,
-        path: Path,
-        *,
         name: str,
-        sha256: str,
+        cache: Path,
+        *,
         slots: int = SLOTS,  # attempts decoded side by side; others wait their turn
         context: int = CONTEXT,
     ) -> None:
@@ -410,12 +411,12 @@ class LocalModel:
                 "local models need the engine, which is not installed",
                 fix="pip install 'kace[local]'",
             )
-        self.name = name
+        self._path, sha256 = locate(name, cache)
+        self.name = f"local/{name}"
         sampler = ",".join(f"{key}={value}" for key, value in SAMPLER.items())
         self.identity = (
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
-        self._path = path
         self._sizes = (slots, context)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(slots)
@@ -481,20 +482,6 @@ class LocalModel:
             return self._engine
 
 
-def open_local(
-    name: str, *, cache: Path, slots: int = SLOTS, context: int = CONTEXT
-) -> LocalModel:
-    """Open weights by catalog name or as `PATH.gguf`."""
-    path, sha256 = locate(name, cache)
-    return LocalModel(
-        path,
-        name=f"local/{name}",
-        sha256=sha256,
-        slots=slots,
-        context=context,
-    )
-
-
 def _turn_of(request: Request) -> str:
     """Return a name that attempts share if they should go one after the other.
 
@@ -529,13 +516,7 @@ def _build_body(request: Request) -> dict[str, object]:
 
 def build_grammar(choices: Sequence[str]) -> str:
     """Return a GBNF grammar whose only sentences are the choices."""
-    literals = []
-    for choice in dict.fromkeys(choices):
-        literal = ""
-        for char in choice:
-            plain = char.isascii() and (char.isalnum() or char in " _")
-            literal += char if plain else f"\\U{ord(char):08X}"
-        literals.append(f'"{literal}"')
+    literals = [json.dumps(choice, ensure_ascii=False) for choice in choices]
     return "root ::= " + " | ".join(literals)
 
 

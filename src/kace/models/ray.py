@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from kace.config import Config
 from kace.errors import KaceError, UsageError, one_line
@@ -21,13 +21,6 @@ START_SECONDS = (
 )
 
 
-class Facts(NamedTuple):
-    """What a worker reports of itself when it is up."""
-
-    kace: str
-    identity: str
-
-
 class RayWorker:
     """Answers calls on one node, with a model of its own. Errors are results."""
 
@@ -35,13 +28,12 @@ class RayWorker:
         self._config = config
         self._model: ChatModel | None = None  # opened again after a restart
 
-    async def describe(self) -> Facts | KaceError:
-        """Return what the driver must know, or why the model cannot be opened."""
+    async def describe(self) -> tuple[str, str | KaceError]:
+        """Return the version of kace, and the model's identity or why it cannot be opened."""
         try:
-            model = self._open()
+            return version("kace"), self._open().identity
         except KaceError as error:
-            return error
-        return Facts(version("kace"), model.identity)
+            return version("kace"), error
 
     async def complete(self, request: Request) -> Reply | Exception:
         """Answer one request."""
@@ -64,10 +56,8 @@ class RayServer:
     def __init__(self, ray: Any, actor: Any, name: str, identity: str) -> None:
         self._ray = ray
         self._actor = actor
-        self.url = "a Ray worker"
         self.name = name
         self.identity = identity
-        self.reached = True  # it has reported its facts
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request on the worker."""
@@ -110,17 +100,17 @@ def open_servers(config: Config) -> list[RayServer]:
     servers = []
     for reference in up:
         try:
-            facts = ray.get(reference)
+            found, identity = ray.get(reference)
         except ray.exceptions.RayError as error:
-            facts = Facts(one_line(f"no kace that starts: {error}"), "")
-        if isinstance(facts, KaceError):
-            raise facts
-        if facts.kace != version("kace"):
-            what = f"a Ray worker has {facts.kace}"
+            found = one_line(f"that does not start: {error}")
+        if found != version("kace"):
+            what = f"a Ray worker has kace {found}"
             fix = f"install kace {version('kace')} on every node"
             raise KaceError(what, fix=fix)
+        if isinstance(identity, KaceError):
+            raise identity
         actor = starting[reference]
-        servers.append(RayServer(ray, actor, config.model, facts.identity))
+        servers.append(RayServer(ray, actor, config.model, identity))
     if not servers:
         what = f"no Ray worker came up in {START_SECONDS:.0f} s"
         fix = "add nodes with free CPUs, and run the same command again"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qsl
 
 from kace.errors import UsageError
-from kace.models.base import Confidence, Finish, Reply, Request, Usage
+from kace.models.base import Finish, Reply, Request, Usage
 
 Script = Callable[[Request], str]
 
@@ -26,9 +26,6 @@ class Scripted:
         self.calls = 0
         self.name = f"scripted/{name}"
         self.identity = self.name
-        self.confidence: Callable[[Request], Confidence | None] = (
-            lambda request: None
-        )
 
     async def complete(self, request: Request) -> Reply:
         """Run the script."""
@@ -37,10 +34,7 @@ class Scripted:
         text = self.script(request)
         words = sum(len(m.content.split()) for m in request.messages)
         usage = Usage(input=words, output=len(text.split()))
-        confidence = self.confidence(request) if request.logprobs else None
-        return Reply(
-            text, Finish.STOP, usage, self.latency, confidence=confidence
-        )
+        return Reply(text, Finish.STOP, usage, self.latency)
 
     async def aclose(self) -> None:
         """Do nothing: no resources are open."""
