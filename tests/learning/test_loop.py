@@ -177,7 +177,8 @@ def test_a_learned_card_is_found_in_other_words_and_not_by_other_kinds(tmp_path:
     assert accuracy(world, tree, test, DEFAULTS) == 1.0
     assert accuracy(world, tree, TEST, DEFAULTS) == 1.0
     index = open_index(open_tree(tmp_path / "tree"))
-    assert not any(index(text, DEFAULTS.retrieval.relevance_threshold) for text in everyday_problems()[::10])
+    best = [max(index(text).values(), default=0.0) for text in everyday_problems()[::10]]
+    assert max(best) < DEFAULTS.retrieval.relevance_threshold
 
 
 def test_every_admitted_card_is_measured_whatever_the_gate_says(tmp_path: Path):

@@ -19,7 +19,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise, permutations
@@ -39,10 +39,12 @@ from kace.problems import Problem
 log = logging.getLogger(__name__)
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
+Places: TypeAlias = NDArray[np.integer[Any]]
 Encoder: TypeAlias = Callable[[Sequence[str]], Floats]
 
 EVERYDAY = Path(__file__).parents[1] / "data" / "everyday.txt"
 MAX_INDEX_BYTES = 400_000_000
+ALL = slice(None)
 STRENGTH = 10.0  # of the fit against the size of the weights
 STEPS = 150  # more fits the wordings better, and stories of other kinds worse
 LOOKS_ALIKE = 0.3  # probability from which a problem may be of a card's kind
@@ -53,6 +55,15 @@ SMALL_TREE = (
 )
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
 LEAST_SCORE = 1e-3  # a smaller one is none
+KINDS = {
+    "rarity": np.float32,
+    "starts": np.int64,
+    "classes": np.int32,
+    "weights": np.float32,
+    "meaning": np.float32,
+    "shared": np.float32,
+}
+"""The arrays of an index."""
 FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -229,17 +240,8 @@ class RelevanceIndex:
     meaning: Floats  # a row per class
     shared: Floats  # rows of (class, other class, share)
 
-    def __call__(self, problem: str, least: float = 0.0) -> Mapping[str, float]:
-        """Return the scores that reach `least`, by card id."""
-        every = self.scores(problem)
-        return {name: every[name] for name in every if every[name] >= least}
-
-    @cached_property
-    def scores(self) -> Callable[[str], Mapping[str, float]]:
-        """Return a function that scores every card for a problem, each problem once."""
-        return lru_cache(maxsize=KNOWN_TEXTS)(self._scores)
-
-    def _scores(self, problem: str) -> Mapping[str, float]:
+    def __call__(self, problem: str) -> Mapping[str, float]:
+        """Return the scores of the cards that have one, by card id."""
         if not self.cards:
             return {}
         total = _pooled(self.probabilities(problem), self.shared)
@@ -272,16 +274,11 @@ class RelevanceIndex:
             "terms": list(self.vocabulary),
         }
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
-            rarity=self.rarity,
-            starts=self.starts,
-            classes=self.classes,
-            weights=self.weights.astype(np.float16),
-            meaning=self.meaning.astype(np.float16),
-            shared=self.shared,
-        )
+        content = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+        arrays = {name: getattr(self, name) for name in KINDS}
+        for name in ("weights", "meaning"):
+            arrays[name] = arrays[name].astype(np.float16)
+        np.savez_compressed(buffer, facts=content, **arrays)
         write_atomic(path, buffer.getvalue())
 
     @classmethod
@@ -289,52 +286,45 @@ class RelevanceIndex:
         """Read the index of a tree. It may come from others, so its form is checked."""
         content = io.BytesIO(read_plain(path, MAX_INDEX_BYTES))
         try:
-            return cls._read(content)
+            with np.load(content, allow_pickle=False) as arrays:
+                packed = arrays.zip.infolist()
+                if sum(each.file_size for each in packed) > MAX_INDEX_BYTES:
+                    raise ValueError("it is too large")
+                facts = json.loads(arrays["facts"].tobytes())
+                listed = dict.fromkeys(map(str, facts["terms"]))
+                index = cls(
+                    str(facts["encoder"]),
+                    tuple(map(str, facts["cards"])),
+                    {term: place for place, term in enumerate(listed)},
+                    **{
+                        name: arrays[name].astype(KINDS[name]) for name in KINDS
+                    },
+                )
+            index._check()
+            return index
         except Exception as error:  # numpy and zipfile raise many kinds
             raise DataError(
                 f"{path}: not a relevance index ({one_line(str(error))})",
                 fix="remove it: cards are then found by their own texts",
             ) from None
 
-    @classmethod
-    def _read(cls, content: io.BytesIO) -> RelevanceIndex:
-        with np.load(content, allow_pickle=False) as arrays:
-            packed = arrays.zip.infolist()
-            if sum(each.file_size for each in packed) > MAX_INDEX_BYTES:
-                raise ValueError("it is too large")
-            facts = json.loads(arrays["facts"].tobytes())
-            names = tuple(map(str, facts["cards"]))
-            listed = list(map(str, facts["terms"]))
-            index = cls(
-                encoder=str(facts["encoder"]),
-                cards=names,
-                vocabulary={term: place for place, term in enumerate(listed)},
-                rarity=arrays["rarity"].astype(np.float32),
-                starts=arrays["starts"].astype(np.int64),
-                classes=arrays["classes"].astype(np.int32),
-                weights=arrays["weights"].astype(np.float32),
-                meaning=arrays["meaning"].astype(np.float32),
-                shared=arrays["shared"].astype(np.float32),
-            )
-        index._check(len(listed))
-        return index
-
-    def _check(self, size: int) -> None:
+    def _check(self) -> None:
         classes = len(self.cards) + 1
         places = np.append(self.classes, self.shared[..., :2])
-        sums = map(np.sum, (self.rarity, self.weights, self.meaning))
+        ends = np.append(0, self.starts)
+        floats = (self.rarity, self.weights, self.meaning, self.shared)
         fits = (
             self.encoder in ENCODERS
-            and len(self.vocabulary) == size == len(self.rarity)
-            and self.starts.shape == (size + 1,)
+            and len(self.vocabulary) == len(self.rarity)
+            and self.starts.shape == (len(self.rarity) + 1,)
             and self.classes.shape == self.weights.shape
             and self.meaning.shape[:-1] == (classes,)
             and self.shared.shape[1:] == (3,)
-            and (self.starts[0], self.starts[-1]) == (0, len(self.weights))
-            and np.diff(self.starts).min(initial=0) >= 0
+            and self.starts[-1] == len(self.weights)
+            and np.diff(ends).min() >= 0
             and places.min(initial=0) >= 0
             and places.max(initial=0) < classes
-            and np.isfinite([*sums, self.shared.sum()]).all()
+            and np.isfinite([values.sum() for values in floats]).all()
         )
         if not fits:
             raise ValueError("its parts do not fit together")
@@ -392,28 +382,23 @@ class TextTable:
         self.encoder = encoder
         self.cards = tree.shown
         self.names = tuple(card.card_id for card in self.cards)
-        self.texts: list[str] = []
-        owners: list[Collection[str]] = []
-
-        def add(texts: Iterable[str], cards: Collection[str] = ()) -> None:
-            for text in texts:
-                self.texts.append(text)
-                owners.append(cards)
-
-        most = max(2, MOST_TEXTS // max(1, len(self.cards)))
-        for card in self.cards:
-            add(card_texts(card)[:most], (card.card_id,))
-        add(_retired_texts(tree))
-        self.first_problem = len(self.texts)
-        self.problems: dict[str, int] = {}  # their texts, by problem id
         gave = cards_by_source(self.cards)
+        most = max(2, MOST_TEXTS // max(1, len(self.cards)))
+        owned: list[tuple[str, Collection[str]]] = []
+        for card in self.cards:
+            for text in card_texts(card)[:most]:
+                owned.append((text, (card.card_id,)))
+        owned += [(text, ()) for text in _retired_texts(tree)]
+        self.first_problem = len(owned)
+        self.problems: dict[str, int] = {}  # their texts, by problem id
         for problem in train:
-            self.problems[problem.id] = len(self.texts)
-            add((problem.text,), gave.get(one_line(problem.name), ()))
-        add(everyday_problems())
-        size = (len(self.texts), len(self.cards) + 1)
+            self.problems[problem.id] = len(owned)
+            owned.append((problem.text, gave.get(one_line(problem.name), ())))
+        owned += [(text, ()) for text in everyday_problems()]
+        self.texts = [text for text, _ in owned]
+        size = (len(owned), len(self.cards) + 1)
         self.labels = np.zeros(size, dtype=np.float32)
-        for row, cards in enumerate(owners):
+        for row, (_, cards) in enumerate(owned):
             places = list(map(self.names.index, cards)) or [-1]
             self.labels[row, places] = 1 / len(places)
         self._read_terms()
@@ -440,7 +425,7 @@ class TextTable:
         for row, (places, weights) in enumerate(rows):
             self.likeness[row] += weights @ self.by_term[places]
 
-    def fit(self, rows: list[int], classes: list[int]) -> Floats:
+    def fit(self, rows: Places, classes: Places | slice = ALL) -> Floats:
         """Return how much each of these texts counts for each of these classes.
 
         It minimises the cross entropy with a penalty on the weights, by Nesterov's
@@ -462,7 +447,7 @@ class TextTable:
         return found
 
     def _predict(
-        self, texts: list[int], rows: list[int], classes: list[int]
+        self, texts: Places, rows: Places, classes: Places | slice = ALL
     ) -> Floats:
         """Return the probabilities of classes for texts, by training on these rows."""
         counted = self.fit(rows, classes)
@@ -475,47 +460,41 @@ class TextTable:
 
         The cards named, their texts and the problems themselves are left out.
         """
-        gone = [name in cards for name in self.names]
-        classes = np.flatnonzero([not each for each in (*gone, False)])
-        texts = [self.problems[problem.id] for problem in problems]
-        lost = self.labels[:, :-1][:, gone].sum(axis=1) > 0
+        gone = np.array([name in cards for name in (*self.names, None)])
+        kept = np.flatnonzero(~gone)
+        texts = np.array([self.problems[problem.id] for problem in problems])
+        lost = self.labels[:, gone].sum(axis=1) > 0
         lost[texts] = True
-        rows = [row for row in self.rows if not lost[row]]
-        total = np.zeros((len(texts), len(gone) + 1), dtype=np.float32)
-        total[:, classes] = self._predict(texts, rows, classes.tolist())
+        rows = self.rows[~lost[self.rows]]
+        total = np.zeros((len(texts), len(gone)), dtype=np.float32)
+        total[:, kept] = self._predict(texts, rows, kept)
         total = _pooled(total, _shares(self.cards))
-        found: dict[str, dict[str, float]] = {}
-        for problem, scores in zip(problems, total.tolist(), strict=True):
-            kept = found.setdefault(problem.id, {})
-            for place in classes[:-1]:
-                if scores[place]:
-                    kept[self.names[place]] = scores[place]
+        names = [self.names[place] for place in kept[:-1]]
+        found = {}
+        for problem, row in zip(problems, total[:, kept].tolist(), strict=True):
+            found[problem.id] = dict(zip(names, row, strict=False))
         return found
 
     @cached_property
-    def rows(self) -> list[int]:
+    def rows(self) -> Places:
         """Return the texts to train on.
 
         A training problem that no card came from may be of a card's kind all the same:
         the solver may have solved it. If it looks like one, it is no example of none.
         """
-        rows = self.problems.values()
-        doubtful = [row for row in rows if self.labels[row, -1]]
-        kept = set(range(len(self.texts))) - set(doubtful)
-        if doubtful:
-            classes = list(range(len(self.names) + 1))
-            shares = self._predict(doubtful, sorted(kept), classes)
-            nearest = shares[:, :-1].max(axis=1, initial=0.0)
-            for row, score in zip(doubtful, nearest, strict=True):
-                if score < LOOKS_ALIKE:
-                    kept.add(row)
-        return sorted(kept)
+        problems = np.array(list(self.problems.values()), dtype=int)
+        doubtful = problems[self.labels[problems, -1] > 0]
+        kept = np.setdiff1d(np.arange(len(self.texts)), doubtful)
+        if not len(doubtful):
+            return kept
+        shares = self._predict(doubtful, kept)
+        nearest = shares[:, :-1].max(axis=1, initial=0.0)
+        return np.union1d(kept, doubtful[nearest < LOOKS_ALIKE])
 
     def index(self) -> RelevanceIndex:
         """Train on everything, and return the weights."""
-        classes = list(range(len(self.names) + 1))
         counted = np.zeros_like(self.labels)
-        counted[self.rows] = self.fit(self.rows, classes)
+        counted[self.rows] = self.fit(self.rows)
         # A term that none of a card's texts has says little of it.
         belongs = (self.by_term != 0).astype(np.float32) @ (self.labels > 0)
         weights = np.where(belongs > 0, self.by_term @ counted, 0)
@@ -576,8 +555,8 @@ def _largest_eigenvalue(matrix: Floats) -> float:
     return 1.05 * size  # the power method approaches it from below
 
 
-RelevanceScore: TypeAlias = Callable[..., Mapping[str, float]]
-"""Returns the scores of a tree's cards for a problem that reach a least score, by id."""
+RelevanceScore: TypeAlias = Callable[[str], Mapping[str, float]]
+"""Returns the scores of a tree's cards for a problem, by id."""
 
 
 def open_index(tree: EpistemicTree) -> RelevanceIndex:
@@ -622,7 +601,7 @@ class Relevance:
     @cached_property
     def scores(self) -> RelevanceScore:
         """Return the scores of the tree's cards; the index is opened on first use."""
-        return open_index(self._tree)
+        return lru_cache(maxsize=KNOWN_TEXTS)(open_index(self._tree))
 
     def relevant(self, problem: str, cards: Sequence[Card]) -> Sequence[Card]:
         """Return the cards to show, in their order.
@@ -632,8 +611,11 @@ class Relevance:
         """
         if not self.threshold:
             return cards
-        scores = self.scores(problem, self.threshold)
-        found = [card.card_id for card in cards if card.card_id in scores]
+        scores = self.scores(problem)
+        found = []
+        for card in cards:
+            if scores.get(card.card_id, 0.0) >= self.threshold:
+                found.append(card.card_id)
         found.sort(key=lambda name: -scores[name])
         shown = set(found[: self.most])
         return [

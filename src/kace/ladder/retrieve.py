@@ -138,14 +138,14 @@ class Retriever:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS would read a card whose demonstrations are near to this problem."""
+        scores = self.relevance.scores(problem.text)
         least = self.relevance.skip_threshold
-        scores = self.relevance.scores(problem.text, least)
-        if not scores:
+        if max(scores.values(), default=0.0) < least:
             return False
         routed = await self.router(problem)
         near = []
         for card in self.tree.project(TierName.MS, routed.domains):
-            if card.examples and card.card_id in scores:
+            if card.examples and scores.get(card.card_id, 0.0) >= least:
                 near.append(card)
         context = Context(tuple(near), placement=self.config.placement)
         if not context.beside(problem.text).cards:
@@ -185,16 +185,15 @@ class Retriever:
         self, problem: Problem, seen: Sequence[str] = ()
     ) -> Context:
         """Return the domain of the most relevant card, if its score reaches the threshold; else route by words."""
-        scores = self.relevance.scores(problem.text, self.relevance.threshold)
+        scores = self.relevance.scores(problem.text)
         best = 0.0
-        domains: tuple[str, ...] = ()
+        domains = route_by_words(problem, self.tree.domains)
         for card in self.tree.shown:
             own = [tag for tag in card.domain_tags if tag != UNIVERSAL]
-            if own and scores.get(card.card_id, 0.0) > best:
-                best = scores[card.card_id]
+            score = scores.get(card.card_id, 0.0)
+            if own and score > best and score >= self.relevance.threshold:
+                best = score
                 domains = (own[0],)
-        if not domains:
-            domains = route_by_words(problem, self.tree.domains)
         return Context(domains=domains)
 
 

@@ -125,16 +125,15 @@ class Lift(StepResult):
 class Impact(StepResult):
     """Everything measured of a tree's cards in one epoch."""
 
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
     fires: tuple[Fire, ...] = ()
     lifts: tuple[Lift, ...] = ()
-    calls: int = 0
-    unmeasured: tuple[str, ...] = ()  # cards that no attempt could compare
 
     @property
     def summary(self) -> str:
         """Return the number of cards measured."""
-        missing = f", {len(self.unmeasured)} not" if self.unmeasured else ""
-        return f"{len(self.lifts)} cards measured{missing}"
+        return f"{len(self.lifts)} cards measured"
 
     def of(self, card: Card) -> tuple[Fire | None, Lift | None]:
         """Return the fire statistics and the lift of a card."""
@@ -155,23 +154,13 @@ async def measure(
 ) -> Impact:
     """Return fire statistics of the base run, and lifts by the configured method."""
     method = study.settings.impact
-    records: Sequence[Solution] = base
     if method == "leave_one_out":
-        votes, calls = await leave_one_out(tree, base, study)
+        records = await leave_one_out(tree, base, study)
     else:
         records = await run_dropout(epoch, tree, study)
-        votes = dropout_votes(records)
-        calls = sum(record.paper_calls for record in records)
     names = {problem.id: problem.name for problem in study.train}
-    lifts = lifts_of(votes, tree, method, names)
-    missing = {card.card_id for card in tree.shown}
-    missing.difference_update(lift.card_id for lift in lifts)
-    return Impact(
-        fires=count_fires(base or records),
-        lifts=lifts,
-        calls=calls,
-        unmeasured=tuple(sorted(missing)),
-    )
+    lifts = lifts_of(dropout_votes(records), tree, method, names)
+    return Impact(fires=count_fires(base or records), lifts=lifts)
 
 
 def count_fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
@@ -225,8 +214,8 @@ async def run_dropout(
                 readers.append(problem)
 
     async def run(number: int) -> tuple[Solution, ...]:
-        def score(problem: str, least: float = 0.0) -> Mapping[str, float]:
-            found = dict(relevance.scores(problem, least))
+        def score(problem: str) -> Mapping[str, float]:
+            found = dict(relevance.scores(problem))
             groups = sorted(placed[problem].items())
             if groups:
                 # A solve reads one domain, so runs take turns.
@@ -255,21 +244,23 @@ def measured_on(
 
     They are those written from it, and those that it is among the nearest others of.
     """
-    near = defaultdict[str, list[tuple[float, str]]](list)
     found: Placed = {}
+    scored = {}
     for problem in train:
         found[problem.text] = defaultdict(list)
-        for name, score in scores(problem.text).items():
-            near[name].append((score, problem.text))
+        scored[problem.text] = scores(problem.text)
     for card in tree.shown:
         sources = card.provenance.supporting_problems
         own = []
+        others = []
         for problem in train:
+            text = problem.text
             if one_line(problem.name) in sources:
-                own.append(problem.text)
-        ranked = sorted(near[card.card_id], reverse=True)
-        others = [text for _, text in ranked if text not in own]
-        for text in (*own[:MOST_OWN], *others[:NEAREST]):
+                own.append(text)
+            elif card.card_id in scored[text]:
+                others.append((scored[text][card.card_id], text))
+        nearest = [text for _, text in sorted(others)[-NEAREST:]]
+        for text in (*own[:MOST_OWN], *nearest):
             found[text][card.domain_tags[0]].append(card.card_id)
     return found
 
@@ -296,55 +287,41 @@ def dropout_votes(records: Iterable[Solution]) -> Votes:
 
 async def leave_one_out(
     tree: EpistemicTree, base: Sequence[Solution], study: Study
-) -> tuple[Votes, int]:
-    """Return the votes on each card that the base run showed, and the calls made.
+) -> list[Solution]:
+    """Return the base run's solves with attempts added that miss one card.
 
-    The same attempts are sampled again with one card less.
+    The same attempts are sampled again without each card that they read.
     """
-    read = defaultdict[str, list[tuple[Solution, RetrievedContext]]](list)
+    work = []
     for record in base:
-        if record.correct is not None:
-            for recall in record.recalls:
-                for card_id in recall.cards:
-                    read[card_id].append((record, recall))
-    votes = {}
-    calls = 0
-    for card_id, places in sorted(read.items()):
-        work = []
-        for record, recall in places:
-            work.append(_compare(tree, card_id, record, recall, study))
-            calls += TIERS[recall.tier].attempts
-        votes[card_id] = await gather_all(work)
-    return votes, calls
+        for recall in record.recalls:
+            for card_id in recall.cards:
+                if record.correct is not None:
+                    work.append(leave_out(card_id, recall, record, tree, study))
+    return await gather_all(work)
 
 
-async def _compare(
-    tree: EpistemicTree,
+async def leave_out(
     card_id: str,
-    record: Solution,
     recall: RetrievedContext,
+    record: Solution,
+    tree: EpistemicTree,
     study: Study,
-) -> CardVotes:
-    """Return a tier's recorded attempts beside the same ones made without a card."""
-    others = [tree.card(name) for name in recall.cards if name != card_id]
-    placement = study.config.retrieval.placement
-    context = Context(tuple(others), placement=placement)
+) -> Solution:
+    """Return a solve with a tier's attempts made again without a card."""
+    context = Context(
+        tuple(map(tree.card, recall.cards)),
+        placement=study.config.retrieval.placement,
+        hide=lambda key, names: (card_id,),
+    )
     kit = replace(study.session.kit, seed=record.seed)
     problem = study.by_id[record.problem]
     attempts = await sample(problem, TIERS[recall.tier], context, kit)
     classes = await classes_of(problem, attempts, kit)
-    made = []
-    for attempt in await mark(problem, attempts, classes, kit):
-        if attempt.outcome is not Outcome.PROVIDER_ERROR:
-            made.append(attempt)
-    before = _judged(record, recall.tier)
-    return CardVotes(
-        problem=record.problem,
-        right=sum(bool(attempt.correct) for attempt in before),
-        made=len(before),
-        right_without=sum(bool(each.correct) for each in made),
-        made_without=len(made),
-    )
+    again = await mark(problem, attempts, classes, kit)
+    alone = recall.model_copy(update={"cards": (card_id,)})
+    change = {"recalls": (alone,), "attempts": (*record.attempts, *again)}
+    return record.model_copy(update=change)
 
 
 # What both share.
