@@ -37,7 +37,6 @@ from kace.ladder.prompt import Placement, Prompts
 from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.models.base import ChatModel
-from kace.models.budget import Ledger
 from kace.models.cache import CallStore
 from kace.problems import (
     ALL,
@@ -155,35 +154,19 @@ async def asolve(
     return (await asolve_many([problem], model, **settings))[0]
 
 
-async def asolve_config(
-    problem: Problem,
+async def solve_cached(
+    problems: Sequence[Problem],
     config: Config,
     model: ChatModel | None = None,
     observer: Observer | None = None,
-) -> Solution:
-    """Solve one problem under a resolved configuration."""
-    found = await _solve_cached([problem], config, model, observer)
-    return found[problem.id]
-
-
-async def _solve_cached(
-    problems: Sequence[Problem],
-    config: Config,
-    model: ChatModel | None,
-    observer: Observer | None = None,
-) -> dict[str, Solution]:
-    """Return the solutions by problem.
+) -> list[Solution]:
+    """Return the solutions, in the order in which they are found.
 
     Calls are cached in a folder per set of problems, so that opening it stays fast.
     Replies of an open model are not cached, since it has no identity that a later
     process could trust.
     """
-    found: dict[str, Solution] = {}
-
-    def keep(solution: Solution) -> None:
-        found[solution.problem] = solution
-
-    tree = open_tree(config.tree) if config.tree else None
+    found: list[Solution] = []
     async with AsyncExitStack() as stack:
         calls = None
         if model is None and config.cache:
@@ -191,12 +174,13 @@ async def _solve_cached(
             calls = CallStore(config.cache_dir / "calls" / name)
             calls.prompts = config.problem_texts
             stack.callback(calls.close)
+        tree = open_tree(config.tree) if config.tree else None
         session = await stack.enter_async_context(
             open_session(
                 config, calls=calls, model=model, tree=tree, observer=observer
             )
         )
-        await solve_all(problems, session.kit, session.window, keep)
+        await solve_all(problems, session.kit, session.window, found.append)
     return found
 
 
@@ -225,17 +209,21 @@ async def asolve_many(
     config, given = _configured(model, settings)
     asked = _problems(problems, config)
     once = list({problem.id: problem for problem in asked}.values())
+    solved: list[Solution] = []
     if out is None:
-        found = await _solve_cached(once, config, given)
-        return [found[problem.id] for problem in asked]
-    tree = open_tree(config.tree) if config.tree else None
-    manifest = manifest_of(config, tree)
-    with Run(Path(out), manifest, texts=config.problem_texts) as run:
-        solved: list[Solution] = []
-        await solve_into(
-            run, once, config, tree, model=given, on_solved=solved.append
-        )
-        found = {each.problem: with_texts(each, run.calls) for each in solved}
+        solved = await solve_cached(once, config, given)
+    else:
+        tree = open_tree(config.tree) if config.tree else None
+        manifest = manifest_of(config, tree)
+
+        def keep(solution: Solution) -> None:
+            solved.append(with_texts(solution, run.calls))
+
+        with Run(Path(out), manifest, texts=config.problem_texts) as run:
+            await solve_into(
+                run, once, config, tree, model=given, on_solved=keep
+            )
+    found = {solution.problem: solution for solution in solved}
     return [found[problem.id] for problem in asked]
 
 
@@ -248,8 +236,8 @@ async def solve_into(
     on_solved: OnSolution,
     model: ChatModel | None = None,
     observer: Observer | None = None,
-) -> Ledger:
-    """Solve what is pending in a run, and return what it took.
+) -> None:
+    """Solve what is pending in a run.
 
     `on_solved` is called with every solution, those of before too.
     """
@@ -271,7 +259,6 @@ async def solve_into(
             on_solved=on_solved,
             on_known=on_known,
         )
-        return session.ledger
 
 
 def solve_many(

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kace.cli import EXAMPLES, VERBS, app
+from kace.cli import VERBS, app, examples
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of, tree_path
 from kace.models.cache import read_calls
@@ -192,8 +192,8 @@ def test_the_list_of_verbs_says_what_each_says_of_itself():
 
 
 def test_every_verb_has_examples_whose_options_exist():
-    assert EXAMPLES.keys() == {name for verbs in VERBS.values() for name in verbs}
-    for line in (line for lines in EXAMPLES.values() for line in lines):
+    assert examples().keys() == {name for verbs in VERBS.values() for name in verbs}
+    for line in (line for lines in examples().values() for line in lines):
         words = shlex.split(line)[1:]
         command: click.Command | None = app
         while isinstance(command, click.Group) and words and not words[0].startswith("-"):

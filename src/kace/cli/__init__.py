@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import sys
+import tomllib
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -36,49 +38,15 @@ VERBS = {
         "doctor": "Check the model, its endpoint and key, and write access.",
     },
 }
-EXAMPLES = {
-    "demo": ("kace demo --replay",),
-    "solve": (
-        'kace solve "What is 6 times 7?" --model openai/gpt-4.1-mini',
-        "kace solve --file problems.jsonl --tree starter --out runs/mine",
-        'kace solve "..." --model openai/qwen3 --base-url http://127.0.0.1:11434/v1',
-    ),
-    "eval": (
-        "kace eval --data mine.csv --set fields.problem=question --dry-run",
-        "kace eval --system kace --tree TREE --data test.jsonl --out runs/kace",
-    ),
-    "learn": (
-        "kace learn --train train.jsonl --teacher anthropic/NAME --out TREE --dry-run",
-        "kace learn --train train.jsonl --teacher exchange/inbox --out TREE",
-    ),
-    "report": (
-        "kace report runs/tiered runs/kace",
-        "kace report runs/tiered runs/kace --out page",
-        "kace report scores.csv",
-    ),
-    "lift": (
-        "kace lift --skill my-skill --data problems.jsonl --model openai/NAME",
-    ),
-    "serve": (
-        "kace serve --tree TREE --model openai/NAME --record runs/served",
-    ),
-    "tree": (
-        "kace tree init mine",
-        "kace tree new-card mine --file card.md",
-        'kace tree try mine "A PROBLEM" --answer 42',
-        "kace tree edit mine CARD --deprecate",
-    ),
-    "reproduce": (
-        "kace reproduce aime25 --model openai/gpt-4.1-mini --teacher anthropic/NAME",
-    ),
-    "view": ("kace view TREE runs/without runs/with", "kace view inbox"),
-    "data": ("kace data split mine.csv --out data",),
-    "models": ("kace models pull qwen2.5-coder-1.5b",),
-    "mcp": ("kace mcp --tree TREE runs",),
-    "doctor": ("kace doctor --model openai/gpt-4.1-mini",),
-}
 MODULES = {"lift": "eval", "mcp": "serve", "view": "serve"}
 """Where verbs are that share a module."""
+
+
+def examples() -> dict[str, list[str]]:
+    """Return the examples of each verb."""
+    path = Path(__file__).parents[1] / "data" / "examples.toml"
+    text = path.read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 class Verbs(click.Group):
@@ -96,7 +64,7 @@ class Verbs(click.Group):
             return None
         module = import_module(f"kace.cli.{MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name, module.command)
-        command.epilog = "\b\nExamples:\n  " + "\n  ".join(EXAMPLES[cmd_name])
+        command.epilog = "\b\nExamples:\n  " + "\n  ".join(examples()[cmd_name])
         return command
 
     def format_commands(

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from kace.api import asolve_config, solve_into
+from kace.api import solve_cached, solve_into
 from kace.cards.store import open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli.models import prepare
@@ -125,8 +125,8 @@ def plan_requests(problem: Problem, config: Config) -> Solution:
         return ""
 
     config = config.model_copy(update={"synthesis": False, "max_usd": None})
-    climb = asolve_config(problem, config, Scripted(refuse_routing))
-    return run_async(climb, resumable=False)
+    climb = solve_cached([problem], config, Scripted(refuse_routing))
+    return run_async(climb, resumable=False)[0]
 
 
 def sent_lines(solution: Solution) -> Iterator[str]:
@@ -155,8 +155,8 @@ def _solve_one(
     problem: Problem, config: Config, as_json: bool, explain: bool
 ) -> None:
     with RunProgress(1) as progress:
-        work = asolve_config(problem, config, observer=progress)
-        solution = run_async(work, resumable=config.cache)
+        work = solve_cached([problem], config, observer=progress)
+        (solution,) = run_async(work, resumable=config.cache)
     if as_json or explain:
         print(_details(solution, as_json, explain))
     if not as_json:
@@ -241,9 +241,9 @@ def votes_of(solution: Solution, limit: int = 4) -> str:
     ]
     if len(classes) > limit:
         parts.append(f"{len(classes) - limit} more")
-    silent = [each for each in solution.attempts if each.answer is None]
-    if silent:
-        parts.append(f"none x{len(silent)}")
+    answers = [attempt.answer for attempt in solution.attempts]
+    if None in answers:
+        parts.append(f"none x{answers.count(None)}")
     return ", ".join(parts)
 
 
@@ -304,17 +304,15 @@ def explanation(solution: Solution) -> str:
         answer = attempt.outcome.value
         if attempt.answer:
             answer = f"answer {plain(attempt.answer, 60)}"
-        lines.append(
+        line = (
             f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} "
             f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
-            f"{', the winner' if attempt is winner else ''}"
         )
+        lines.append(f"{line}, the winner" if attempt is winner else line)
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
     lines += sent_lines(solution)
     lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
-    if solution.synthesis:
-        lines.append(f"-- {_synthesis_text(solution)}")
     return "\n".join(lines)
 
 
@@ -322,16 +320,13 @@ def metrics_lines(m: Metrics) -> Iterator[str]:
     """Yield the figures of a run, one per line."""
     yield f"{m.name}: {m.problems} problems, {m.solves} solves, {m.model}"
     if m.accuracy is not None and m.wilson:
-        over = counted(m.clusters, m.cluster)
-        if m.clusters < m.problems:
-            over += (
-                f"; kace report --cluster problem counts each of {m.problems}"
-            )
         low, high = m.wilson
         yield (
-            f"accuracy     {m.accuracy:.1%}   "
-            f"(95 % interval {low:.1%} to {high:.1%}, over {over})"
+            f"accuracy     {m.accuracy:.1%}   (95 % interval {low:.1%} to {high:.1%}, "
+            f"over {counted(m.clusters, m.cluster)})"
         )
+        if m.clusters < m.problems:
+            yield "clusters     kace report --cluster problem counts each problem"
     if m.failed:
         yield f"failed       {m.failed} solves lost a call and count as they are"
     yield (
@@ -343,11 +338,9 @@ def metrics_lines(m: Metrics) -> Iterator[str]:
         f"{m.output:.0f} out, per solve"
     )
     if m.shown or m.abstained:
-        shown = counted(m.shown, "solve")
-        yield f"cards        shown on {shown}, abstained on {m.abstained:,}"
-    if m.exits:
-        exits = [f"{path.value} {count}" for path, count in m.exits.items()]
-        yield f"exits        {'  '.join(exits)}"
+        yield f"cards        shown on {m.shown:,}, abstained on {m.abstained:,}"
+    exits = [f"{path.value} {count}" for path, count in m.exits.items()]
+    yield f"exits        {'  '.join(exits)}"
     usd = "unknown" if m.cost.usd is None else f"{m.cost.usd:.4f} USD"
     yield f"cost         {usd}"
 
@@ -372,18 +365,15 @@ def side_by_side(
 ) -> Iterator[str]:
     """Yield a problem, its answers without and with a tree, and the cards that were read."""
     width = max(columns(), 60)
-    expected = ""
+    text = problem.text
     if problem.answer is not None:
-        expected = f"  Expected: {problem.answer}"
-    yield from textwrap.wrap(plain(problem.text + expected), width)
+        text += f"  Expected: {problem.answer}"
+    yield from textwrap.wrap(plain(text), width)
     read: dict[str, None] = {}
     for recall in using.recalls:
         read |= dict.fromkeys(recall.cards)
-    title = f"with {counted(len(read), 'card')}" if read else "with the tree"
-    rows = [
-        ("  without cards", *_result(without)),
-        (f"  {title}", *_result(using)),
-    ]
+    title = f"  with {counted(len(read), 'card') if read else 'the tree'}"
+    rows = [("  without cards", *_result(without)), (title, *_result(using))]
     yield from aligned(rows, left=4)
     for name in read:
         yield f"    {plain(f'{name}: {tree.card(name).body}', width - 4)}"

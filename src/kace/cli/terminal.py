@@ -22,7 +22,6 @@ from kace.files import readable
 
 if TYPE_CHECKING:
     from rich.live import Live
-    from rich.text import Text
 
     from kace.ladder.record import Attempt, Solution
     from kace.problems import Problem
@@ -107,11 +106,10 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Return rows as lines in columns, the first `left` of them flush left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = "<" * left + ">" * (len(widths) - left)
-    form = "  ".join(
-        f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)
-    )
+    form = ""
+    for place, column in enumerate(zip(*rows, strict=True)):
+        side = "<" if place < left else ">"
+        form += f"{{:{side}{max(map(len, column))}}}  "
     return [form.format(*row).rstrip() for row in rows]
 
 
@@ -171,7 +169,7 @@ class RunProgress:
             # Results that go into a file or a pipe must not be redirected.
             self._live = Live(
                 console=Console(stderr=True),
-                get_renderable=self._render,
+                get_renderable=self.status,
                 transient=True,
                 redirect_stdout=on_terminal(),
             )
@@ -184,22 +182,19 @@ class RunProgress:
 
     def status(self) -> str:
         """Return how far the run is, with the time left at the pace so far."""
+        taken = time.monotonic() - self.began
         text = f"{self.done} of {self.total} solved"
         if self.labelled:
             text += f", {self.right} of {self.labelled} right"
-        text += f", {self.attempts} attempts, {self.tokens:,} tokens"
-        taken = time.monotonic() - self.began
-        text += f", {timedelta(seconds=round(taken))}"
+        text += (
+            f", {self.attempts} attempts, {self.tokens:,} tokens, "
+            f"{timedelta(seconds=round(taken))}"
+        )
         made = self.done - self.before
         if made and self.total:
             left = taken / made * (self.total - self.done)
             text += f", about {timedelta(seconds=round(left))} left"
         return text
-
-    def _render(self) -> Text:
-        from rich.text import Text
-
-        return Text(self.status())
 
 
 def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:

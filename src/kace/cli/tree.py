@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kace.api import asolve_config
+from kace.api import solve_cached
 from kace.cards import formats
 from kace.cards.card import (
     UNIVERSAL,
@@ -152,8 +151,8 @@ def try_card(
     with RunProgress(2) as progress:
         # Attempts that read no card are the same in both: they are made once and cached.
         for each in (config.model_copy(update={"tree": None}), config):
-            work = asolve_config(asked, each, observer=progress)
-            solutions.append(run_async(work, resumable=True))
+            work = solve_cached([asked], each, observer=progress)
+            solutions += run_async(work, resumable=True)
     print_lines(side_by_side(cards, asked, *solutions))
 
 
@@ -194,13 +193,11 @@ def add(tree: Path, file: str, why: str) -> None:
     store = _open_store(tree)
     before = store.load()
     bundle = read_input(file, formats.read_exchange)
-    new = []
-    for domain in bundle.domains:
-        if domain.name not in before.domain_names:
-            new.append(domain)
+    named = {domain.name: domain for domain in bundle.domains}
+    named |= {domain.name: domain for domain in before.domains}
     changes: list[Change] = []
-    if new:
-        changes.append(SetDomains((*before.domains, *new)))
+    if len(named) > len(before.domains):
+        changes.append(SetDomains(tuple(named.values())))
     added = []
     for card in bundle.cards:
         if before.cards.get(card.card_id) != card:
@@ -241,14 +238,11 @@ def edit(
     FILE is the new text, or the card as `kace tree show TREE ID --json` prints it; '-'
     is standard input.
     """
-    if deprecate == (file is not None):
+    if deprecate == (file is not None) or (deprecate and not why.strip()):
         raise UsageError(
             "a card is edited or deprecated, one at a time",
-            fix="name a FILE with the card or its text, or give --deprecate",
-        )
-    if deprecate and not why.strip():
-        raise UsageError(
-            "a card is deprecated for a reason", fix="say why with --note"
+            fix="name a FILE with the card or its text, or give --deprecate "
+            "and say why with --note",
         )
     store = _open_store(tree)
     card = store.load().card(card_id)
@@ -330,40 +324,43 @@ def _figures(path: Path, tree: EpistemicTree) -> dict[str, Any]:
     from kace.learning.calibrate import thresholds_of
 
     store = TreeStore.open(path) if path.is_dir() else None
-    status = Counter(card.status.value for card in tree)
-    domains = []
+    status = dict.fromkeys(map(str, Status), 0)
+    domains: dict[str, dict[str, Any]] = {}
     for name in (*tree.domain_names, UNIVERSAL):
-        tags = [
-            card.difficulty_tag for card in tree if name in card.domain_tags
-        ]
-        row: dict[str, object] = {"domain": name}
-        row |= {kind.value: tags.count(kind) for kind in Difficulty}
-        domains.append(row)
+        domains[name] = {
+            "domain": name,
+            **dict.fromkeys(map(str, Difficulty), 0),
+        }
+    for card in tree:
+        status[card.status] += 1
+        for name in card.domain_tags:
+            domains[name][card.difficulty_tag] += 1
     return {
         "name": path.resolve().name.partition(".json")[0],
         "cards": len(tree),
-        "status": {kind.value: status[kind.value] for kind in Status},
+        "status": status,
         "generation": store.generation if store else None,
         "frozen": frozen_hash_of(path),
         "hash": tree.content_hash(),
         "gate": thresholds_of(path) if store else None,
-        "domains": domains,
+        "domains": list(domains.values()),
     }
 
 
 def _drawing(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the figures of a tree, then a table of its domains."""
-    figures = dict(figures)
-    domains = figures.pop("domains")
+    domains = figures["domains"]
     for name, value in figures.items():
         shown = "no" if value is None else value
         if isinstance(value, dict):
             parts = [f"{kind} {count:.4g}" for kind, count in value.items()]
             shown = ", ".join(parts)
-        yield f"{name:12} {shown}"
+        if value is not domains:
+            yield f"{name:12} {shown}"
     yield ""
     rows = [list(domains[0])]
-    rows += [[plain(str(cell), 31) for cell in row.values()] for row in domains]
+    for row in domains:
+        rows.append([plain(str(cell), 31) for cell in row.values()])
     yield from aligned(rows)
 
 
@@ -380,8 +377,8 @@ def _card_lines(card: Card) -> Iterator[str]:
     text = record.pop("payload").strip("\n")
     yield record.pop("card_id")
     for name, value in (record.pop("provenance") | record).items():
-        shown = "; ".join(value) if isinstance(value, list) else str(value)
-        yield f"  {name:20} {plain(shown, 300)}".rstrip()
+        shown = "; ".join(value) if isinstance(value, list) else value
+        yield f"  {name:20} {plain(str(shown), 300)}".rstrip()
     yield ""
     for line in plain(text).split("\n"):
         yield f"  {line}".rstrip()
@@ -390,8 +387,8 @@ def _card_lines(card: Card) -> Iterator[str]:
 def _entry_row(entry: JournalEntry) -> str:
     """Return a change on one line: generation, time, author, kind, cards, note."""
     names = [change.card_id for change in entry.cards]
-    cards = plain(", ".join(names), 100)
-    time = entry.time[:16].replace("T", " ")
-    who = plain(entry.author, 20)
-    row = f"{entry.generation:>5}  {time}  {who}  {entry.kind:9}  {cards}"
-    return f"{row}  {plain(entry.note, 200)}".rstrip()
+    row = (
+        f"{entry.generation:>5}  {entry.time[:16]}  {entry.author}  "
+        f"{entry.kind:9}  {', '.join(names)}  {entry.note}"
+    )
+    return plain(row).rstrip()
