@@ -336,11 +336,6 @@ def base_urls(urls: str | None) -> tuple[str, ...]:
     return tuple(url.strip() for url in parts if url.strip())
 
 
-def first_url(urls: str) -> str:
-    """Return the first address without credentials, as manifests name the server."""
-    return public_url(next(iter(base_urls(urls)), urls))
-
-
 def tree_path(name: str | Path) -> Path:
     """Return a tree's path: as given, or that of a bundled tree if no file here has its name."""
     bundled = BUNDLED_TREES / f"{name}.jsonl"
@@ -497,12 +492,11 @@ def profile_text(
     return "\n".join(lines)
 
 
-def user_cache(env: Mapping[str, str] | None = None) -> Path:
+def user_cache(env: Mapping[str, str]) -> Path:
     """Return the directory for weights and calls.
 
     It is `KACE_CACHE_DIR`, else `kace` under the user's cache directory.
     """
-    env = os.environ if env is None else env  # noqa: TID251 - the one place
     if own := env.get(f"{ENV_PREFIX}CACHE_DIR"):
         return Path(own).expanduser()
     base = env.get("XDG_CACHE_HOME")

@@ -14,7 +14,7 @@ from kace.cards.tree import Add, Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.errors import DataError
 from kace.ladder import relevance
-from kace.ladder.policies import CardsBeforeEs
+from kace.ladder.policies import begin_with_cards
 from kace.ladder.relevance import (
     Relevance,
     RelevanceIndex,
@@ -156,12 +156,12 @@ def test_a_card_without_a_demonstration_is_never_held_back():
 
 def test_skipping_es_requires_more_than_showing_and_never_less():
     def tiers(**settings: object) -> object:
-        return asyncio.run(CardsBeforeEs(retriever(**settings))(LIKE))
+        return asyncio.run(begin_with_cards(retriever(**settings))(LIKE))
 
     assert tiers() is FROM_MS and tiers(skip_threshold=1.0) is LOCKED
     assert Relevance(TREE, READING.model_copy(update={"skip_threshold": 0.1})).skip_threshold == 0.3
     retired = EpistemicTree.of(DOMAINS, [SPEED.with_status(Status.DEPRECATED)])
-    assert asyncio.run(CardsBeforeEs(retriever(retired))(LIKE)) is LOCKED
+    assert asyncio.run(begin_with_cards(retriever(retired))(LIKE)) is LOCKED
 
 
 def test_the_most_relevant_card_names_the_domain():

@@ -18,7 +18,7 @@ from kace.config import RetrievalConfig, load_config
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
-from kace.ladder.policies import CardsBeforeEs
+from kace.ladder.policies import begin_with_cards
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import TierName
@@ -251,7 +251,7 @@ def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: flo
 def test_a_policy_beyond_the_locked_ladder_needs_a_gate():
     retriever = Retriever(TREE, Asked(()), reading(es_policy="skip"))
     with pytest.raises(UsageError, match="needs a relevance threshold"):
-        CardsBeforeEs(retriever)
+        begin_with_cards(retriever)
 
 
 def test_a_card_that_demonstrates_the_problem_alone_is_neither_shown_nor_recorded_as_read():

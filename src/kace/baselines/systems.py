@@ -33,7 +33,7 @@ from kace.ladder.ladder import (
     locked,
     solve,
 )
-from kace.ladder.policies import CardsBeforeEs
+from kace.ladder.policies import begin_with_cards
 from kace.ladder.prompt import Context, neutral, subject_of
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.retrieve import (
@@ -214,9 +214,9 @@ def open_system(name: str, inputs: Inputs) -> System:
     if selector:
         retriever.selector = selector
     if isinstance(selector, FamilyCards):
-        tiers = CardsBeforeEs(retriever, selector.covers)
+        tiers = begin_with_cards(retriever, selector.covers)
     elif spec.reads_tree or spec.selector == "near_enough":
-        tiers = CardsBeforeEs(retriever)
+        tiers = begin_with_cards(retriever)
     check = partial(check_problems, spec, tree, train)
     return System(name, retriever, tiers=tiers, check=check)
 

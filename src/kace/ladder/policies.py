@@ -23,6 +23,8 @@ from kace.ladder.ladder import (
     Climb,
     ContextSource,
     Kit,
+    Tiers,
+    locked,
     sample_once,
 )
 from kace.ladder.prompt import (
@@ -71,30 +73,28 @@ FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 # Where to begin
 
 
-class CardsBeforeEs:
-    """Begins at MS if a card covers the problem, where `es_policy` is `skip`.
+def begin_with_cards(
+    retriever: Retriever,
+    covers: Callable[[Problem], Awaitable[bool]] | None = None,
+) -> Tiers:
+    """Return the rule that begins at MS if a card covers the problem, where `es_policy` is `skip`.
 
     A wrong answer that both ES attempts agree on never reads a card. A card that is relevant to the problem can repair
     it.
     """
+    if retriever.config.es_policy == "locked":
+        return locked
+    if not covers and not retriever.relevance.threshold:
+        raise UsageError(
+            "es_policy 'skip' needs a relevance threshold, and it is 0",
+            fix="set relevance_threshold above 0",
+        )
+    covered = covers or retriever.covers
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        covers: Callable[[Problem], Awaitable[bool]] | None = None,
-    ) -> None:
-        self.skips = retriever.config.es_policy == "skip"
-        self.covers = covers or retriever.covers
-        if self.skips and not covers and not retriever.relevance.threshold:
-            raise UsageError(
-                "es_policy 'skip' needs a relevance threshold, and it is 0",
-                fix="set relevance_threshold above 0",
-            )
+    async def tiers_of(problem: Problem) -> Sequence[Tier]:
+        return FROM_MS if await covered(problem) else LOCKED
 
-    async def __call__(self, problem: Problem) -> Sequence[Tier]:
-        """Return the tiers of a problem."""
-        skips = self.skips and await self.covers(problem)
-        return FROM_MS if skips else LOCKED
+    return tiers_of
 
 
 # Hiding cards
@@ -234,21 +234,18 @@ class Synthesis:
         texts = [attempt.text for attempt in attempts if attempt.text.strip()]
         if climbed.path not in FALLBACKS or len(texts) < LEAST_ATTEMPTS:
             return climbed
-        cards = climbed.context.cards
-        finishing = await self.finish(climbed.problem, texts, cards, kit)
+        finishing = await self.finish(climbed, texts, kit)
         return replace(climbed, finishing=finishing)
 
     async def finish(
-        self,
-        problem: Problem,
-        texts: Sequence[str],
-        cards: tuple[Card, ...],
-        kit: Kit,
+        self, climbed: Climb, texts: Sequence[str], kit: Kit
     ) -> Attempt | None:
         """Return an attempt that starts from common facts; `None` if the attempts have none.
 
         A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
         """
+        problem = climbed.problem
+        cards = climbed.context.cards
         key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
         sampling = Sampling(0.0, self.max_tokens, key.sampling_seed())
         messages = gathering_prompt(problem.text, texts, kit.subject)

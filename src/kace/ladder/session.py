@@ -13,9 +13,9 @@ from kace.config import Config
 from kace.errors import UsageError
 from kace.ladder.ladder import SILENT, Amend, Kit, Observer
 from kace.ladder.policies import (
-    CardsBeforeEs,
     Synthesis,
     WithLogprobs,
+    begin_with_cards,
     vote_by_confidence,
 )
 from kace.ladder.prompt import subject_of
@@ -72,7 +72,7 @@ class Session:
             seed=config.seed,
             subject=subject_of(config),
         )
-        return replace(self.kit, source=source, tiers=CardsBeforeEs(source))
+        return replace(self.kit, source=source, tiers=begin_with_cards(source))
 
     def billed(
         self,
@@ -99,7 +99,7 @@ class Session:
             # Requests share what it has indexed.
             classifier = role("classifier", self.model)
             source = kit.source.routed_by(classifier, kit.seed)
-            kit = replace(kit, source=source, tiers=CardsBeforeEs(source))
+            kit = replace(kit, source=source, tiers=begin_with_cards(source))
         return kit
 
 

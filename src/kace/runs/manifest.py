@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kace.config import RECORDED, Config, RetrievalConfig, base_urls, first_url
+from kace.config import RECORDED, Config, RetrievalConfig, base_urls
 from kace.errors import DataError, UsageError, public_url
 from kace.files import read_plain, readable, write_atomic
 from kace.ladder.prompt import template_hashes
@@ -86,7 +86,9 @@ def manifest_of(
     )
     for name in settings:
         if name.endswith("base_url"):
-            settings[name] = first_url(settings[name])
+            settings[name] = public_url(
+                next(iter(base_urls(settings[name])), "")
+            )
     if config.asks_logprobs:
         settings["logprobs"] = True
     settings["sampling"] = {}
