@@ -315,8 +315,8 @@ def compare(
 ) -> Comparison:
     """Compare two runs, as `kace report` does.
 
-    `cluster` is what counts as one observation: `problem`, `family`, `domain`, or a
-    field of the runs' problems.jsonl; by default the family if every solve has one.
+    `cluster` is what counts as one observation: `problem`, `family` or `domain`; by
+    default the family if every solve has one.
     """
     from kace.runs.compare import compare as compare_tables
     from kace.runs.metrics import clusters_of

@@ -105,7 +105,6 @@ ACTIONS: dict[str, Attack] = {
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
     "report": (runs, Table.open, ("run.json", "traces.jsonl")),
     "problems": (runs, lambda at: list(Table.open(at).problems()), ("problems.jsonl",)),
-    "clusters": (runs, lambda at: list(Table.open(at).problem_field("source")), ("problems.jsonl",)),
     "reuse": (runs, lambda at: CallStore(at / "new", [at / "calls"]), ("calls/one.jsonl",)),
     "replay": (runs, Replay.open, ("calls/one.jsonl",)),
     "run view": (runs, viewed, ("run.json", "traces.jsonl", "calls/one.jsonl")),

@@ -93,7 +93,7 @@ def test_the_gate_shows_only_what_is_relevant_and_skips_es_only_there(
 def test_a_problem_is_never_its_own_demonstration(pool: Path):
     spaced = replace(TRAIN[0], text=TRAIN[0].text.replace(" ", "\n"))
     system = open_system("knn-fewshot", bench(Solver(), artefact=pool, tree=None, config=DEFAULTS))
-    found = asyncio.run(system.retrieve(spaced, TierName.MS, (), ()))
+    found = asyncio.run(system.source.retrieve(spaced, TierName.MS, (), ()))
     assert found is not None and [card.card_id == FIRST for card in found.cards] == [False]
 
 

@@ -35,7 +35,7 @@ from kace.ladder.ladder import (
 )
 from kace.ladder.policies import begin_with_cards
 from kace.ladder.prompt import Context, neutral, subject_of
-from kace.ladder.record import Attempt, Solution
+from kace.ladder.record import Solution
 from kace.ladder.retrieve import (
     Retriever,
     Router,
@@ -164,21 +164,8 @@ class System:
             flat = Tier(TierName.FLAT, (None,) * self.attempts, Gate(0), None)
             tiers = always(flat)
             sampling[TierName.FLAT] = sampling[TierName.MS]
-        source = self if self.source else None
-        kit = replace(kit, source=source, sampling=sampling, tiers=tiers)
+        kit = replace(kit, source=self.source, sampling=sampling, tiers=tiers)
         return await solve(problem, kit)
-
-    async def retrieve(
-        self,
-        problem: Problem,
-        tier: TierName,
-        before: Sequence[Attempt],
-        earlier: Sequence[Context],
-    ) -> Context | None:
-        """Return what the source gives; nothing at ES, whatever the source."""
-        if self.source is None or tier is TierName.ES:
-            return None
-        return await self.source.retrieve(problem, tier, before, earlier)
 
 
 def always(*tiers: Tier) -> Tiers:

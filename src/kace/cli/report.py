@@ -53,8 +53,8 @@ LISTED = 12  # problems named in a line; the rest are counted
 )
 @click.option(
     "--cluster",
-    help="What counts as one observation: family, problem, domain, or a field of "
-    "problems.jsonl; by default family if every solve has one, else problem.",
+    help="What counts as one observation: family, problem or domain, or a column of "
+    "scores; by default family if every solve has one, else problem.",
 )
 @click.option(
     "--merge",

@@ -196,8 +196,8 @@ async def retrieve(
     earlier: Sequence[Context],
     kit: Kit,
 ) -> Context:
-    """Return what the tier reads; `NOTHING` without a source, or if it has nothing for the tier."""
-    if kit.source is None:
+    """Return what the tier reads; `NOTHING` at ES, without a source, or if it has nothing for the tier."""
+    if kit.source is None or tier.name is TierName.ES:
         return NOTHING
     found = await kit.source.retrieve(problem, tier.name, before, earlier)
     return found or NOTHING

@@ -95,9 +95,7 @@ class Retriever:
         before: Sequence[Attempt],
         earlier: Sequence[Context],
     ) -> Context | None:
-        """Return the relevant cards of the tier and the problem's domain; nothing at ES, ever."""
-        if tier is TierName.ES:
-            return None
+        """Return the relevant cards of the tier and the problem's domain."""
         routed = await self._route(problem, before, earlier)
         routed = replace(routed, placement=self.config.placement)
         found = await self.selector.select(problem, tier, routed, earlier)

@@ -191,7 +191,7 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
         every = counted(len(problems), "problem")
         raise UsageError(
             f"{missing:,} of {every} have no field '{field[:40]}'",
-            fix="--cluster problem, family, domain, or a field of the runs' problems.jsonl",
+            fix="--cluster problem, family or domain",
         )
     return Clusters(field, names)
 

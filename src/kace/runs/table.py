@@ -551,40 +551,34 @@ class Table:
 
     def problems(self) -> Iterator[Problem]:
         """Iterate over the problems whose texts the run keeps."""
-        for problem, _ in self._problem_rows():
-            yield problem
-
-    def problem_text(self, problem: str) -> str | None:
-        """Return the text of a problem, if the run keeps it."""
-        return self._texts().get(problem)
-
-    def problem_field(self, name: str) -> dict[str, str]:
-        """Return a field of the problems that have it, by problem."""
-        # Scores of other tools have their cluster as the family.
-        column = name if name in SEARCHED else "family"
-        found = {row.problem: getattr(row, column) for row in self.solves()}
-        if name not in SEARCHED and self.folder:
-            rows = self._problem_rows()
-            found = {problem.id: values.get(name) for problem, values in rows}
-        known = {problem: str(value or "") for problem, value in found.items()}
-        return {problem: value for problem, value in known.items() if value}
-
-    def _texts(self) -> dict[str, str]:
-        def read() -> dict[str, str]:
-            return {problem.id: problem.text for problem in self.problems()}
-
-        return self._once("texts", read)
-
-    def _problem_rows(self) -> Iterator[tuple[Problem, dict[str, Any]]]:
-        """Iterate over the lines of problems.jsonl that hold a problem."""
         if self.folder is None or not (self.folder / PROBLEMS).exists():
             return
         for _, _, line in whole_lines(self.folder / PROBLEMS):
             with suppress(
                 ValueError, RecursionError, TypeError, AttributeError, KaceError
             ):
-                row = json.loads(line)
-                yield problem_of(row, PROBLEMS), row
+                yield problem_of(json.loads(line), PROBLEMS)
+
+    def problem_text(self, problem: str) -> str | None:
+        """Return the text of a problem, if the run keeps it."""
+        return self._texts().get(problem)
+
+    def problem_field(self, name: str) -> dict[str, str]:
+        """Return a column of the problems that have it, by problem."""
+        if self.folder is None and name not in SEARCHED:
+            name = "family"  # scores of other tools have their cluster there
+        found = {}
+        for row in self.solves():
+            value = getattr(row, name, None)
+            if value:
+                found[row.problem] = str(value)
+        return found
+
+    def _texts(self) -> dict[str, str]:
+        def read() -> dict[str, str]:
+            return {problem.id: problem.text for problem in self.problems()}
+
+        return self._once("texts", read)
 
     @property
     def calls_folder(self) -> Path | None:
