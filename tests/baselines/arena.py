@@ -115,13 +115,6 @@ class Solver(Scripted):
         super().__init__(script)
 
 
-class Counting(Solver):
-    """The same, with a tokenizer: a word is a token."""
-
-    async def count_tokens(self, text: str) -> int:
-        return len(text.split())
-
-
 def reading(**settings: object) -> Config:
     """The configuration with other retrieval settings."""
     return CONFIG.model_copy(update={"retrieval": CONFIG.retrieval.model_copy(update=settings)})

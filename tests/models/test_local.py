@@ -246,15 +246,6 @@ def test_two_models_of_one_file_and_two_event_loops_work(cache: Path):
     asyncio.run(close())
 
 
-@model_test
-def test_tokens_are_counted_by_the_models_own_vocabulary(cache: Path):
-    async def work(model: LocalModel) -> None:
-        assert await model.count_tokens("") == 0
-        assert await model.count_tokens("hello world") == 2
-
-    using(cache, work)
-
-
 SCRIPT = """
 import asyncio, os, signal, sys, time
 from pathlib import Path

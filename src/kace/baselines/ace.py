@@ -33,7 +33,6 @@ from kace.ladder.prompt import (
     template,
 )
 from kace.ladder.record import Solution
-from kace.ladder.retrieve import TokenCounter
 from kace.learning import StepResult
 from kace.learning.study import Routes, StepName, gather_all
 from kace.learning.teacher import (
@@ -203,7 +202,7 @@ async def _study(
 ) -> Studied:
     """Try one batch, reflect, and curate."""
     kit = replace(training.session.kit, seed=training.seed(step.epoch))
-    source = FixedText(Context(notes=playbook.text), TokenCounter(kit.model))
+    source = FixedText(Context(notes=playbook.text))
     system = System("generator", source, attempts=1)
     tried = await gather_all(system.solve(problem, kit) for problem in batch)
     works = []

@@ -79,7 +79,7 @@ class CardPicker:
             picked = await self.model.pick(problem, cards)
             cards = picked.value or ()
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
-        fitting = await self.budget.fit(problem.text, cards, ranked=cards)
+        fitting = self.budget.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)
 
 
@@ -218,7 +218,7 @@ class Placebo:
         whole, wanted = self.blocks.wanted(problem, tier, domains)
         if len(wanted) < len(whole):
             cards = budget.best(problem.text, block, len(wanted))
-        fitting = await budget.fit(problem.text, cards)
+        fitting = budget.fit(problem.text, cards)
         return replace(routed, cards=fitting, eligible=len(block))
 
 
@@ -268,7 +268,7 @@ class FamilyCards:
         every = tree.project(tier, tree.domain_names)
         block = [card for card in every if card.card_id in own]
         best = budget.best(problem.text, block)
-        fitting = await budget.fit(problem.text, best)
+        fitting = budget.fit(problem.text, best)
         return replace(routed, cards=fitting, eligible=len(block))
 
     async def covers(self, problem: Problem) -> bool:

@@ -24,7 +24,6 @@ from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
-from kace.ladder.retrieve import TokenCounter
 from kace.learning import StepResult
 from kace.learning.study import StepName, gather_all
 from kace.models.base import Message, Role
@@ -218,7 +217,7 @@ class GepaRun:
     ) -> Rollouts:
         kit = self.training.session.kit
         context = Context(instructions=neutral(instructions))
-        source = FixedText(context, TokenCounter(kit.model))
+        source = FixedText(context)
         system = System("gepa", source, attempts=1)
 
         async def score() -> Rollouts:

@@ -24,7 +24,6 @@ from kace.ladder.ladder import Observer
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import NOTES, Context
 from kace.ladder.record import Solution
-from kace.ladder.retrieve import TokenCounter
 from kace.ladder.session import open_session
 from kace.learning.measure import (
     DROPOUT_RATE,
@@ -91,7 +90,7 @@ async def run_lift(
     async with open_session(
         config, calls=calls, model=model, observer=observer
     ) as session:
-        source = FixedText(context, TokenCounter(session.model))
+        source = FixedText(context)
         system = System("lift", source, 2 * pairs)
         solve = partial(system.solve, kit=session.kit)
         await run.solve(

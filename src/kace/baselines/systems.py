@@ -40,7 +40,7 @@ from kace.ladder.retrieve import (
     Retriever,
     Router,
     Selector,
-    TokenCounter,
+    count_tokens,
     fixed_router,
     registry_router,
 )
@@ -321,13 +321,10 @@ def _open_text(
     from kace.baselines.ace import ALL, read_playbooks
     from kace.baselines.gepa import read_prompt
 
-    counter = TokenCounter(inputs.classifier)
     config = inputs.config
     if spec.source == "empty_block":
         placement = config.retrieval.placement
-        return FixedText(
-            Context(empty_block=True, placement=placement), counter
-        )
+        return FixedText(Context(empty_block=True, placement=placement))
     assert inputs.artefact is not None  # `require` has checked it
     if spec.source == "gepa":
         instructions = read_prompt(inputs.artefact).instructions
@@ -343,12 +340,12 @@ def _open_text(
                 inputs.seed,
                 subject_of(config),
             )
-            return FixedText(Context(), counter, router=router, notes=notes)
+            return FixedText(Context(), router=router, notes=notes)
         context = Context(notes=notes[ALL])
     tiers = {TierName.FLAT, TierName.HS}
     if skips:
         tiers.add(TierName.MS)
-    return FixedText(context, counter, tiers)
+    return FixedText(context, tiers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +353,6 @@ class FixedText:
     """Text that is no tree: the same for every problem, or notes by domain."""
 
     context: Context
-    counter: TokenCounter
     tiers: Collection[TierName] = tuple(TierName)
     router: Router | None = None
     notes: Mapping[str, str] = field(default_factory=dict)  # by domain
@@ -379,5 +375,5 @@ class FixedText:
         text = found.notes or found.instructions
         if not (text or found.cards or found.empty_block or self.router):
             return None
-        size = await self.counter(text)
-        return replace(found, tokens=size.tokens, estimated=size.estimated)
+        tokens = count_tokens(text)
+        return replace(found, tokens=tokens, estimated=tokens > 0)

@@ -173,9 +173,7 @@ class RetrievedContext(_Record):
         0  # cards of the block before the relevance threshold and the budget
     )
     tokens: int = 0  # of everything read: cards, notes and instructions
-    estimated: bool = (
-        False  # true without a tokenizer; `tokens` is then characters over four
-    )
+    estimated: bool = False  # true if `tokens` is characters over four
     # Calls made to choose what is read: to route or, in some compared systems, to pick cards.
     classifier_calls: int = 0
     classifier_input: int = 0

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, starmap, zip_longest
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -43,7 +43,6 @@ from kace.models.base import (
     ChatModel,
     Message,
     Role,
-    Tokenizer,
     ask,
 )
 from kace.problems import Problem
@@ -83,7 +82,7 @@ class Retriever:
         self.config = config
         self.subject = subject
         self.relevance = Relevance(tree, config)
-        self.budget = Budget(config, model)
+        self.budget = Budget(config)
         self.router = router or self._open_router(model, seed)
         self.selector: Selector = self
         self._routed: dict[str, Context] = {}
@@ -100,8 +99,8 @@ class Retriever:
         routed = replace(routed, placement=self.config.placement)
         found = await self.selector.select(problem, tier, routed, earlier)
         found = found.beside(problem.text)
-        size = await self.budget.size(found.cards)
-        return replace(found, tokens=size.tokens, estimated=size.estimated)
+        tokens = self.budget.size(found.cards)
+        return replace(found, tokens=tokens, estimated=tokens > 0)
 
     async def select(
         self,
@@ -112,7 +111,7 @@ class Retriever:
     ) -> Context:
         """Return the relevant cards of the block of the tier and domains, as many as fit."""
         block, wanted = self.wanted(problem, tier, routed.domains)
-        cards = await self.budget.fit(problem.text, wanted)
+        cards = self.budget.fit(problem.text, wanted)
         return replace(routed, cards=cards, eligible=len(block))
 
     def wanted(
@@ -348,43 +347,16 @@ CHARS_PER_TOKEN = 4
 SEPARATOR = 1  # tokens between two cards
 
 
-class TextSize(NamedTuple):
-    """The size of a text."""
-
-    tokens: int
-    estimated: bool  # true without a tokenizer of the model; then tokens are characters over four
-
-
-class TokenCounter:
-    """Counts the tokens of texts for one model, each text once."""
-
-    def __init__(self, model: ChatModel) -> None:
-        self.model = model
-        self._sizes = {"": TextSize(0, False)}
-
-    async def __call__(self, text: str) -> TextSize:
-        """Return the size of a text."""
-        if text not in self._sizes:
-            counted = None
-            if isinstance(self.model, Tokenizer):
-                counted = await self.model.count_tokens(text)
-            size = TextSize(len(text) // CHARS_PER_TOKEN, True)
-            if counted is not None:
-                size = TextSize(counted, False)
-            self._sizes[text] = size
-        return self._sizes[text]
+def count_tokens(text: str) -> int:
+    """Return the tokens of a text, estimated from its length."""
+    return len(text) // CHARS_PER_TOKEN
 
 
 class Budget:
     """Bounds what a tier reads, in cards and in tokens."""
 
-    def __init__(
-        self,
-        config: RetrievalConfig,
-        model: ChatModel,
-    ) -> None:
+    def __init__(self, config: RetrievalConfig) -> None:
         self.config = config
-        self.count = TokenCounter(model)
 
     def best(
         self,
@@ -399,7 +371,7 @@ class Budget:
         best = rank(problem, cards)[:most]
         return [card for card in cards if card in best]
 
-    async def fit(
+    def fit(
         self,
         problem: str,
         cards: Sequence[Card],
@@ -410,19 +382,19 @@ class Budget:
         A card too large for what is left is skipped for the next best.
         """
         left = self.config.max_card_tokens
-        if (await self.size(cards)).tokens <= left:
+        if self.size(cards) <= left:
             return tuple(cards)
         chosen = []
         for card in ranked or rank(problem, cards):
-            size = (await self.size((card,))).tokens + SEPARATOR
+            size = self.size((card,)) + SEPARATOR
             if size <= left:
                 chosen.append(card)
                 left -= size
         return tuple(card for card in cards if card in chosen)
 
-    async def size(self, cards: Sequence[Card]) -> TextSize:
-        """Return the size of cards as an attempt reads them."""
-        return await self.count(shown_text(cards, self.config.placement))
+    def size(self, cards: Sequence[Card]) -> int:
+        """Return the tokens of cards as an attempt reads them."""
+        return count_tokens(shown_text(cards, self.config.placement))
 
 
 def estimate(card: Card) -> int:

@@ -230,14 +230,6 @@ class ChatModel(Protocol):
         """Release connections, processes and memory. Safe to call twice."""
 
 
-@runtime_checkable
-class Tokenizer(Protocol):
-    """A model that can count the tokens of a text."""
-
-    async def count_tokens(self, text: str) -> int | None:
-        """Return the number of tokens, or `None` if only the provider can count."""
-
-
 class Wrapper:
     """A model that adds one thing to the model inside it."""
 
@@ -245,12 +237,6 @@ class Wrapper:
         self.model = model
         self.name = model.name
         self.identity = model.identity
-
-    async def count_tokens(self, text: str) -> int | None:
-        """Return the inner model's count, if it has one."""
-        if not isinstance(self.model, Tokenizer):
-            return None
-        return await self.model.count_tokens(text)
 
     async def aclose(self) -> None:
         """Close the inner model."""

@@ -443,12 +443,6 @@ class LocalModel:
             events = await engine.post("/v1/chat/completions", body)
         return _read_reply(events, time.perf_counter() - started)
 
-    async def count_tokens(self, text: str) -> int:
-        """Return the number of tokens of a text."""
-        engine = await self._running()
-        reply = await engine.post("/tokenize", {"content": text})
-        return len(json.loads(reply)["tokens"])
-
     async def aclose(self) -> None:
         """End the engine and release its memory. Safe to call twice."""
         await asyncio.to_thread(self._stop)
