@@ -73,9 +73,7 @@ class Bucket(StrEnum):
     @classmethod
     def of(cls, raw_rate: float) -> Bucket:
         """Return the bucket of a rate."""
-        least = (0.8, 0.5, 0.2, 1e-9, 0.0)
-        place = next(at for at in range(5) if raw_rate >= least[at])
-        return list(cls)[place]
+        return list(cls)[4 - bisect((1e-9, 0.2, 0.5, 0.8), raw_rate)]
 
 
 class BucketRow(NamedTuple):

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import partial
 from operator import add
 from pathlib import Path
 from threading import Lock
@@ -523,31 +524,31 @@ class Table:
         Attempts have what was sent and what the model wrote, as far as the run keeps
         its calls.
         """
-        for found in self._records([(problem, seed)]):
-            calls = self._calls()
-            return with_texts(found, calls) if calls else found
-        return None
+        return next(self._records([(problem, seed)], texts=True), None)
 
     def solutions(self, *, texts: bool = True) -> Iterator[Solution]:
         """Iterate over the last record of every problem and seed, ordered by both.
 
         With `texts`, attempts have what the model wrote, if the run keeps its calls.
         """
-        calls = self._calls() if texts else None
-        for found in self._records(sorted(self.places)):
-            yield with_texts(found, calls) if calls else found
+        return self._records(sorted(self.places), texts)
 
-    def _records(self, keys: Sequence[Key]) -> Iterator[Solution]:
+    def _records(self, keys: Sequence[Key], texts: bool) -> Iterator[Solution]:
         """Read records from the trace, as far as it has them."""
         places = [self.places[key] for key in keys if key in self.places]
         if self.folder is None or not places:
             return
+        calls = None
+        if texts and self.calls_folder:
+            with suppress(KaceError):
+                read = partial(CallStore, self.calls_folder)
+                calls = self._once("calls", read)
         with open_plain(self.folder / TRACE) as trace:
             for offset, length in places:
                 line = os.pread(trace.fileno(), length, offset)
                 found = parse_solution(line, str(self.folder / TRACE))
                 if isinstance(found, Solution):
-                    yield found
+                    yield with_texts(found, calls) if calls else found
 
     def problems(self) -> Iterator[Problem]:
         """Iterate over the problems whose texts the run keeps."""
@@ -590,15 +591,6 @@ class Table:
             allowed = folder.is_relative_to(self.within)
             if allowed and calls.is_dir() and not calls.is_symlink():
                 return calls
-        return None
-
-    def _calls(self) -> CallStore | None:
-        """Open the recorded calls."""
-        folder = self.calls_folder
-        if folder is None:
-            return None
-        with suppress(KaceError):
-            return self._once("calls", lambda: CallStore(folder))
         return None
 
     # What the run is
