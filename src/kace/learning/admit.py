@@ -260,8 +260,8 @@ def _with_free_id(card: Card, known: Mapping[str, Card]) -> Card:
     where: str = card.domain_tags[0]
     if card.difficulty_tag is not namesake.difficulty_tag:
         where = card.difficulty_tag.value
-    stem = card.card_id[:40].rstrip("_")
-    name = f"{stem}_{where[:20].rstrip('_').upper()}"
+    where = where[:20].rstrip("_").upper()
+    name = f"{card.card_id[:40].rstrip('_')}_{where}"
     return card.model_copy(update={"card_id": name})
 
 

@@ -201,17 +201,16 @@ async def run_dropout(
     problem that no card is shown to measures none, so it is left out.
     """
     relevance = Relevance(tree, study.config.retrieval)
-    readers = list(study.train) if tree.shown else []
     placed: Placed = {}
     if relevance.threshold:  # without one, the whole block is read
         table = TextTable(tree, study.train, best_encoder())
         relevance.scores = table.index()
         placed = measured_on(tree, relevance.scores, study.train)
-        readers = []
-        for problem in study.train:
-            relevant = relevance.relevant(problem.text, tree.shown)
-            if relevant or placed[problem.text]:
-                readers.append(problem)
+    readers = []
+    for problem in study.train:
+        relevant = relevance.relevant(problem.text, tree.shown)
+        if relevant or placed.get(problem.text):
+            readers.append(problem)
 
     async def run(number: int) -> tuple[Solution, ...]:
         def score(problem: str) -> Mapping[str, float]:
@@ -407,7 +406,7 @@ class Posterior(NamedTuple):
     helps: float  # the probability that the lift is above zero
 
 
-class _ProblemSums(NamedTuple):
+class _Sums(NamedTuple):
     """The strata of a card, summed by problem."""
 
     excess: Floats  # the weight times the difference of the two rates
@@ -420,27 +419,25 @@ class _ProblemSums(NamedTuple):
         return float(self.excess.sum() / self.weight.sum())
 
 
-def _by_problem(votes: Iterable[CardVotes]) -> _ProblemSums:
+def _by_problem(votes: Iterable[CardVotes]) -> _Sums:
     sums = defaultdict[str, Floats](lambda: np.zeros(3))
     for vote in votes:
-        both = vote.made + vote.made_without
-        weight = vote.made * vote.made_without / both
-        gained = vote.right * vote.made_without
-        lost = vote.right_without * vote.made
-        # The rate of one attempt, both arms together, pulled away from 0 and 1.
-        rate = (vote.right + vote.right_without + 1) / (both + 2)
-        chance = weight * rate * (1 - rate)
-        sums[vote.problem] += ((gained - lost) / both, weight, chance)
-    return _ProblemSums(*np.array(list(sums.values())).reshape(-1, 3).T)
+        if vote.fair:
+            both = vote.made + vote.made_without
+            weight = vote.made * vote.made_without / both
+            gained = vote.right * vote.made_without
+            lost = vote.right_without * vote.made
+            # The rate of one attempt, both arms together, pulled away from 0 and 1.
+            rate = (vote.right + vote.right_without + 1) / (both + 2)
+            chance = weight * rate * (1 - rate)
+            sums[vote.problem] += ((gained - lost) / both, weight, chance)
+    return _Sums(*np.array(list(sums.values())).reshape(-1, 3).T)
 
 
 def shrink(measured: Votes) -> dict[str, Posterior]:
     """Return the posterior of every card with a fair comparison."""
-    cards: dict[str, _ProblemSums] = {}
-    for name, votes in measured.items():
-        sums = _by_problem(vote for vote in votes if vote.fair)
-        if len(sums.weight):
-            cards[name] = sums
+    cards = {name: _by_problem(votes) for name, votes in measured.items()}
+    cards = {name: sums for name, sums in cards.items() if len(sums.weight)}
     if not cards:
         return {}
     between = _between_problems(list(cards.values()))
@@ -480,14 +477,14 @@ def _log_normal(
     return found
 
 
-def _variance(sums: _ProblemSums, between: float) -> float:
+def _variance(sums: _Sums, between: float) -> float:
     """Return that of a card's lift: chance within problems, and between problems."""
     weight = sums.weight
     variance = sums.chance.sum() + between * (weight**2).sum()
     return float(variance / weight.sum() ** 2)
 
 
-def _between_problems(cards: Sequence[_ProblemSums]) -> float:
+def _between_problems(cards: Sequence[_Sums]) -> float:
     """Return how much a lift varies from problem to problem beyond chance, by moments."""
     spread = 0.0
     scale = 0.0
