@@ -95,14 +95,6 @@ def test_limits_on_requests_and_bytes_are_kept(desk: Desk, server: BatchServer, 
     assert set(server.submitted.values()) == {1}
 
 
-def test_a_job_may_be_held_smaller(desk: Desk, server: BatchServer):
-    desk.options["size"] = 15
-    assert texts(desk.ask(*MANY)) == boxed(40)
-    assert sorted(len(job.keys) for job in server.jobs) == [10, 15, 15] and set(server.submitted.values()) == {1}
-    desk.options["size"] = 10**9
-    assert texts(desk.ask(*(asked(number) for number in range(100, 140)))) and len(server.jobs) == 4
-
-
 def test_what_a_batch_did_not_answer_is_retried(desk: Desk, server: BatchServer, kind: str):
     """Errors of single lines, expired ones, and such that no file mentions."""
     keys = sorted(request.digest(desk.make().identity) for request in MANY)

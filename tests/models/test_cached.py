@@ -30,12 +30,6 @@ def random_words(request: Request) -> str:
     return f"\\boxed{{{random.random()}}}"
 
 
-def test_five_attempts_of_a_random_model_are_five_draws(tmp_path: Path):
-    model = Cached(Scripted(random_words), CallStore(tmp_path))
-    texts = {reply.text for reply in ask(model, *(request(i) for i in range(5)))}
-    assert len(texts) == 5
-
-
 def test_a_second_process_pays_nothing_and_reads_the_same(tmp_path: Path):
     first = Cached(Scripted(random_words), CallStore(tmp_path))
     before = ask(first, request(0), request(1))
