@@ -347,7 +347,6 @@ def learn(
         QUICK,
         LearnPlan,
         Settings,
-        check_training,
         open_study,
         read_settings,
         refuse_overlap,
@@ -363,10 +362,9 @@ def learn(
     base = dict(profile_of(config.profile).get("learning", {}))
     if quick:
         base |= QUICK
-    dials = read_settings(Settings, {**base, **chosen})
+    dials = read_settings({**base, **chosen})
     problems = _problems(train, config)
     kept_out = _problems(held_out, config)
-    check_training(problems)
     refuse_overlap(problems, kept_out, "what is held out")
     hashes = HeldOutHashes.of(kept_out)
     plan = LearnPlan(problems, config, dials, Path(out), hashes)

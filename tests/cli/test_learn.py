@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from kace.cards.store import TreeStore, open_tree
-from kace.learning.report import DOMAINS
+from kace.config import load_config
+from kace.learning.report import DOMAINS, LADDER_ATTEMPTS, forecast
+from kace.learning.study import Settings
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.problems import problem_rows
 from tests.command import Kace, environment, run_kace
@@ -144,6 +146,12 @@ def test_a_dry_run_counts_the_examples_that_are_written_by_default(kace: Kace):
     assert worked == two
     assert worked["calls"] - plain["calls"] == 2 * 2 * DOMAINS, "two epochs, two tiers: a request each and domain"
     assert worked["output"] > 2 * plain["output"]
+
+
+@pytest.mark.parametrize(("settings", "runs"), [({}, 5), ({"refine": 2}, 7), ({"refine": 1}, 6.5)])
+def test_the_forecast_counts_a_base_run_only_where_one_is_made(settings: dict[str, int], runs: float):
+    solver = forecast(TRAIN, load_config({"model": "scripted/dice"}, env={}), Settings(**settings))[0]
+    assert solver.calls == pytest.approx(runs * LADDER_ATTEMPTS * len(TRAIN))
 
 
 def test_a_dry_run_without_a_price_says_what_to_add(kace: Kace):

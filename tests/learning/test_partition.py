@@ -110,8 +110,8 @@ def test_long_and_repeated_signals_are_left_out():
             for c, n in (("a", "1"), ("b", "2"), ("c", "3"))
         ),
         3,
-    ).found["partition"]
-    assert found.domains[0].signals == ("one?", "two?")
+    ).found["part_a"]
+    assert found.signals == ("one?", "two?")
 
 
 # What is sent back

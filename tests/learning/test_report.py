@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
-from kace.cards.tree import Change, Domain, Edit
+from kace.cards.tree import Change, Domain, Edit, EpistemicTree
 from kace.cli.learn import report_lines
 from kace.config import Price, load_config
 from kace.errors import DataError
@@ -50,7 +50,7 @@ class Learner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.notebook = StepLog(folder / "learn", self.manifest())
-        self.growth = TreeWriter(folder, self.notebook, author="kace learn")
+        self.growth = TreeWriter(folder, self.notebook)
 
     def manifest(self) -> dict[str, object]:
         settings = {"epochs": 2, "impact": "dropout"}
@@ -77,7 +77,7 @@ class Learner:
     def plant(self) -> None:
         domains = tuple(Domain(name=name, description=f"about {name}", share=0.5) for name in ("algebra", "geometry"))
         self.notebook.write(StepName("plan", "partition"), Partition(domains=domains))
-        self.growth.plant(domains)
+        self.growth.plant(EpistemicTree.of(domains, ()))
 
     def run(
         self, what: str, right: int, *, epoch: int = 1, phase: str = "refine", place: str = "", number: int = 0
@@ -256,10 +256,14 @@ def test_costs_are_by_role_and_add_up(report: LearningReport):
     assert report.bill.usd == 1.25
 
 
-def test_the_bill_of_calls_is_by_role_and_by_epoch_and_phase(tmp_path: Path):
+STEPS = ("teacher: partition", "teacher: propose", "teacher: propose, second round")
+
+
+def test_the_bill_of_calls_is_by_role_by_phase_and_by_step(tmp_path: Path):
     calls = CallStore(tmp_path / "calls")
-    for name in ("partition", "epoch 1 add MS algebra propose", "epoch 1 add HS algebra propose 1"):
-        key = AttemptKey(name, 0, "TEACHER", 0)
+    asked = [("partition", 0), ("epoch 1 add MS algebra propose", 0), ("epoch 1 add MS algebra propose 1", 1)]
+    for name, index in asked:
+        key = AttemptKey(name, 0, "TEACHER", index)
         reply = Reply("text", Finish.STOP, Usage(input=100, output=10, cached=40), 1.0)
         calls.put(CallRecord.of(sha256(name.encode()).hexdigest(), "openai/big", key, reply))
     calls.close()
@@ -272,11 +276,15 @@ def test_the_bill_of_calls_is_by_role_and_by_epoch_and_phase(tmp_path: Path):
         ("epoch 1 add: teacher", 2, 200, 80, 20),
         ("partition: teacher", 1, 100, 40, 10),
     ]
+    steps = {cost.role: (cost.calls, cost.input) for cost in bill.steps}
+    assert steps == dict.fromkeys(STEPS, (1, 100))
     assert bill.usd == pytest.approx(6e-4)
     learned(tmp_path / "tree")
     write_atomic(tmp_path / "tree" / "learn" / "bill.json", bill.model_dump_json())
     lines = [" ".join(line.split()) for line in report_lines(report_of(tmp_path / "tree"))]
     assert any(line.startswith("epoch 1 add: teacher: 2 calls, 200 tokens in (80 cached, 0") for line in lines)
+    for name in STEPS:
+        assert any(line.startswith(f"{name}: 1 calls, 100 tokens in") for line in lines)
 
 
 def test_an_unknown_price_makes_no_total(tmp_path: Path):

@@ -25,7 +25,7 @@ CONFIG = load_config({"model": "scripted/steady"}, env={})
 def opened(folder: Path, settings: Settings) -> None:
     async def work() -> None:
         manifest = LearnPlan(problems(1), CONFIG, settings, folder).manifest()
-        async with open_workbench(folder, CONFIG, manifest, model=Scripted(solve)):
+        async with open_workbench(folder, CONFIG, manifest, model=Scripted(solve), taught=False):
             pass
 
     asyncio.run(work())

@@ -32,14 +32,13 @@ from kace.ladder.session import open_session
 from kace.learning import StepResult
 from kace.learning.study import (
     SEEDS_PER_EPOCH,
-    StepName,
+    SILENT_STEPS,
     StepObserver,
     Workbench,
     check_training,
     open_workbench,
     require_answers,
 )
-from kace.learning.teacher import Partition, open_teacher, partition
 from kace.models.base import ChatModel
 from kace.problems import (
     Dataset,
@@ -244,9 +243,7 @@ class Training(Workbench):
         """Return the domains given, else those that the teacher proposes in one request."""
         if self.plan.tree.domains:
             return self.plan.tree.domains
-        propose = partial(partition, self.plan.train, self.teacher)
-        step = StepName("plan", "partition")
-        return (await self.log.once(step, Partition, propose)).domains
+        return await self.domains_of(self.plan.train)
 
 
 @asynccontextmanager
@@ -255,28 +252,22 @@ async def open_training(
     *,
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
-    observer: StepObserver | None = None,
+    observer: StepObserver = SILENT_STEPS,
 ) -> AsyncIterator[Training]:
     """Open everything a training works with, under one ledger. Models that are given stay the caller's to close."""
     check_training(plan.train)
     require_answers(plan.validation, "validation")
-    opened = None
-    if teacher is None and plan.method != "reflections":
-        opened = open_teacher(plan.config)
-    try:
-        opening = open_workbench(
-            inside(plan.out, RECORD),
-            plan.config,
-            plan.manifest(),
-            model=model,
-            teacher=teacher or opened,
-            observer=observer,
-        )
-        async with opening as bench:
-            yield Training(**vars(bench), plan=plan)
-    finally:
-        if opened is not None:
-            await opened.aclose()
+    opening = open_workbench(
+        inside(plan.out, RECORD),
+        plan.config,
+        plan.manifest(),
+        model=model,
+        teacher=teacher,
+        taught=plan.method != "reflections",
+        observer=observer,
+    )
+    async with opening as bench:
+        yield Training(**vars(bench), plan=plan)
 
 
 def read_artefact(

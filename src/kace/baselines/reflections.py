@@ -40,7 +40,6 @@ from kace.models.base import (
 )
 from kace.problems import Problem
 
-AUTHOR = "kace learn --method reflections"
 SOURCE = "the solver's own reflection"
 TIER = "REFLECT"  # under which the solver's reflections are kept
 MAX_TOKENS = 600
@@ -96,8 +95,8 @@ async def train_reflections(training: Training) -> EpistemicTree:
     work = partial(_reflect_all, training, problems, records)
     step = StepName("reflect", "write")
     written = await training.log.once(step, Reflected, work)
-    writer = TreeWriter(plan.out, training.log, author=AUTHOR)
-    writer.plant(plan.tree.domains, written.cards)
+    writer = TreeWriter(plan.out, training.log)
+    writer.plant(EpistemicTree.of(plan.tree.domains, written.cards))
     return writer.freeze()
 
 

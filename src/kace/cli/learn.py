@@ -201,7 +201,7 @@ def command(
         return
     if quick:
         profile |= QUICK
-    settings = options.learning(Settings, profile, epochs=epochs)
+    settings = options.learning(profile, epochs)
     if dry_run:
         rows = forecast(problems, config, settings)
         options.show([asdict(row) for row in rows], forecast_lines(rows))
@@ -222,7 +222,7 @@ def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
         es_policy="skip",
     )
     base = {**QUICK, **learn_demo.SETTINGS}
-    settings = options.learning(Settings, base, epochs=epochs)
+    settings = options.learning(base, epochs)
     teacher = None
     if config.teacher == learn_demo.TEACHER:
         teacher = learn_demo.RecordedTeacher()
@@ -369,7 +369,7 @@ def _head(report: LearningReport) -> Iterator[str]:
 
 def _costs(report: LearningReport) -> Iterator[str]:
     bill = report.bill
-    for cost in (*bill.roles, *bill.parts):
+    for cost in (*bill.roles, *bill.parts, *bill.steps):
         usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
         yield (
             f"{cost.role}: {cost.calls:,} calls, {cost.input:,} tokens in "

@@ -11,7 +11,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,11 +19,9 @@ from kace.cli.terminal import json_of, print_lines
 from kace.errors import UsageError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from kace.config import Config
+    from kace.learning.study import Settings
 
-T = TypeVar("T", bound="BaseModel")
 Verb = Callable[..., Any]
 
 SOLVER = ("model", "base_url", "preset", "seed")
@@ -107,19 +105,18 @@ class Options:
         return load_config(flags, file=self.get("config"))
 
     def learning(
-        self, kind: type[T], base: Mapping[str, object], **more: object
-    ) -> T:
-        """Return settings of learning: `base` < `--set` < `more`."""
-        from kace.learning.study import read_settings
+        self, base: Mapping[str, object], epochs: int | None
+    ) -> Settings:
+        """Return settings of learning: `base` < `--set` < `--epochs`."""
+        from kace.learning.study import Settings, read_settings
 
         values = dict(base)
         for name, value in self.settings.items():
-            if name in kind.model_fields:
+            if name in Settings.model_fields:
                 values[name] = value
-        for name, value in more.items():
-            if value is not None:
-                values[name] = value
-        return read_settings(kind, values)
+        if epochs is not None:
+            values["epochs"] = epochs
+        return read_settings(values)
 
 
 def _remember(

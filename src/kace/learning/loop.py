@@ -49,9 +49,7 @@ from kace.learning.study import (
 )
 from kace.learning.teacher import (
     FailedProblem,
-    Partition,
     TreeCell,
-    partition,
 )
 
 T = TypeVar("T")
@@ -97,13 +95,11 @@ async def learn(study: Study) -> EpistemicTree:
 async def plant(study: Study) -> None:
     """Begin with the tree given, else with the domains of the training problems."""
     if study.start:
-        study.writer.plant(study.start.domains, study.start)
+        study.writer.plant(study.start)
         return
-    step = StepName("plan", "partition")
     most = study.settings.partition_problems
-    propose = partial(partition, study.train, study.teacher, most=most)
-    parts = await study.log.once(step, Partition, propose)
-    study.writer.plant(parts.domains)
+    domains = await study.domains_of(study.train, most)
+    study.writer.plant(EpistemicTree.of(domains, ()))
 
 
 async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
@@ -249,11 +245,11 @@ async def proposed_cards(
 
 def gaps_of(domain: str, epoch: int, study: Study) -> list[str]:
     """Return what the curator of a domain found in an epoch that no card covers."""
-    gaps: dict[str, None] = {}
+    gaps: list[str] = []
     for step, found in results(study.log.lines, Revisions, "revise"):
         if step.epoch == epoch and step.place in (domain, UNIVERSAL):
-            gaps.update(dict.fromkeys(found.gaps))
-    return list(gaps)
+            gaps += found.gaps
+    return list(dict.fromkeys(gaps))
 
 
 async def measure_and_revise(epoch: int, study: Study) -> None:
@@ -261,8 +257,7 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
     tree = study.tree
     settings = study.settings
     base: Records = ()
-    if settings.refine or settings.impact == "leave_one_out":
-        # Revisions and cards left out are compared with it.
+    if settings.needs_base:
         step = StepName("refine", "base", epoch)
         seed = study.seed_of(epoch, BASE)
         base = await study.run(step, study.train, RunReading(tree), seed)
@@ -387,13 +382,13 @@ async def word(epoch: int, place: str, study: Study) -> None:
     edits = []
     for found in await gather_all(works):
         for card in found.cards:
-            texts: dict[str, None] = {}
+            texts = []
             for source in card.provenance.supporting_problems[:MOST_OWN_TEXTS]:
                 if source in study.by_name:
                     text = study.by_name[source].text
-                    texts[one_line(text, MAX_LINE)] = None
-            texts.update(dict.fromkeys(card.wordings))
-            every = tuple(texts)[:MAX_WORDINGS]
+                    texts.append(one_line(text, MAX_LINE))
+            every = tuple(dict.fromkeys((*texts, *card.wordings)))
+            every = every[:MAX_WORDINGS]
             edits.append(Edit(card.revised(wordings=every)))
     study.writer.commit(StepName("add", "word", epoch, place), edits)
 

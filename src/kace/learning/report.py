@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kace.cards.card import Card, Status
-from kace.cards.store import TreeStore
+from kace.cards.store import TreeState, TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import DataError, counted
@@ -35,6 +35,7 @@ from kace.learning.study import (
     StepName,
     Steps,
     read_bill,
+    read_or_empty,
     read_steps,
     results,
 )
@@ -128,11 +129,13 @@ def report_of(tree_folder: Path) -> LearningReport:
             f"{tree_folder} holds no learning run",
             fix="name the --out folder of a `kace learn` command",
         )
-    manifest = LearnManifest.read(folder)
+    manifest = read_or_empty(LearnManifest, folder / "learn.json")
     lines = read_steps(folder / "steps.jsonl")
     steps = {line.step: line for line in lines}
-    planted = store.cards_path.exists()
-    tree = store.load() if planted else EpistemicTree.of((), ())
+    state = TreeState(EpistemicTree.of((), ()))
+    if store.cards_path.exists():
+        state = store.read()
+    tree = state.tree
     runs = []
     for step, totals in results(steps, RunTotals, *TITLES):
         title = TITLES[step.what].format(step)
@@ -145,28 +148,26 @@ def report_of(tree_folder: Path) -> LearningReport:
     gaps = []
     for step, curated in results(steps, Revisions, "revise"):
         gaps += [(step.place, text) for text in curated.gaps]
-    state = "working" if _is_locked(folder / "lock") else "stopped"
-    progress = "Not finished. The same command resumes it."
-    if steps:
-        last = list(steps)[-1]
-        progress = f"Not finished. The last step done: {last}. The same command resumes it."
-        if last == StepName("close", "freeze"):
-            state = "finished"
-            progress = ""
+    last = next(reversed(steps), "none")
+    progress = f"Not finished. The last step done: {last}. The same command resumes it."
+    now = "working" if _is_locked(folder / "lock") else "stopped"
+    if last == StepName("close", "freeze"):
+        progress = ""
+        now = "finished"
     funnel = _funnel(proposals, tree)
     train = int(str(manifest.train.get("problems", 0)))
     summary = _summary(funnel, train)
-    if state == "finished" and not funnel["kept"]:
+    if now == "finished" and not funnel["kept"]:
         why = _why_empty(funnel, proposals, runs)
         summary += f" The tree is empty: {why}"
     return LearningReport(
         name=tree_folder.resolve().name,
-        state=state,
+        state=now,
         solver=str(manifest.config.get("model", "")),
         teacher=manifest.teacher or "",
         train=train,
         settings={name: str(v) for name, v in manifest.settings.items()},
-        frozen=store.frozen_hash if planted else None,
+        frozen=state.frozen,
         summary=summary,
         progress=progress,
         funnel=funnel,
@@ -311,8 +312,8 @@ class RoleForecast:
     role: str
     model: str
     calls: float
-    input: float
-    output: float
+    input: int
+    output: int
     usd: float | None  # without prefix caches; `None` without a price
     seconds: float
 
@@ -325,28 +326,28 @@ def forecast(
     text = sum(len(problem.text) for problem in train) / CHARS_PER_TOKEN
     epochs = settings.epochs
     written = FAILED_SHARE * size * settings.cards_per_problem  # cards an epoch
-    # The runs for new cards, the base, and its reruns with revisions.
-    runs = settings.add_runs + 1 + settings.refine / 2
-    attempts = epochs * runs * LADDER_ATTEMPTS
+    # The runs for new cards, and the reruns of domains with their revisions.
+    runs = settings.add_runs + settings.refine / 2
+    if settings.needs_base:
+        runs += 1
     if settings.impact == "dropout":
-        attempts += epochs * settings.impact_runs * LADDER_ATTEMPTS
-    else:
+        runs += settings.impact_runs
+    attempts = runs * LADDER_ATTEMPTS
+    if settings.impact == "leave_one_out":
         # Every attempt past ES is made again without each card of its block.
-        attempts += epochs * written / DOMAINS * (LADDER_ATTEMPTS - 2)
-    found = [forecast_attempts(text, size, attempts, config)]
+        attempts += written / DOMAINS * (LADDER_ATTEMPTS - 2)
+    found = [forecast_attempts(text, size, epochs * attempts, config)]
     if config.teacher:
         # Requests for cards, demonstrations and rulings, for revisions and wordings.
         kinds = 2 + settings.imagine + bool(settings.examples)
-        tries = min(1, settings.refine)
-        calls = epochs * DOMAINS * (2 * kinds + tries) + DOMAINS
-        shown = epochs * (2 + tries) * FAILED_SHARE
+        calls = epochs * DOMAINS * (2 * kinds + settings.refine) + DOMAINS
+        rounds = 2 + settings.refine
+        shown = epochs * rounds * FAILED_SHARE
         read = shown * (text + size * TAIL_CHARS) + calls * PROMPT_TOKENS
-        card = CARD_TOKENS * (1 + settings.examples) * (2 + tries)
+        card = CARD_TOKENS * (1 + settings.examples) * rounds
         card += settings.wordings * WORDING_TOKENS
-        output = epochs * written * card
-        found.append(
-            _role("teacher", config.teacher, config, calls, read, output)
-        )
+        usage = Usage(input=round(read), output=round(epochs * written * card))
+        found.append(_role("teacher", config.teacher, config, calls, usage))
     return found
 
 
@@ -358,24 +359,22 @@ def forecast_attempts(
     cap = max(draw.max_tokens for draw in config.tier_sampling().values())
     read = attempts * text + calls * PROMPT_TOKENS
     written = calls * min(cap, TYPICAL_OUTPUT)
-    return _role("solver", config.model, config, calls, read, written)
+    usage = Usage(input=round(read), output=round(written))
+    return _role("solver", config.model, config, calls, usage)
 
 
 def _role(
-    role: str,
-    model: str,
-    config: Config,
-    calls: float,
-    read: float,
-    written: float,
+    role: str, model: str, config: Config, calls: float, usage: Usage
 ) -> RoleForecast:
     """Return the forecast of a role with its cost and time."""
     price = Ledger(prices=config.prices).price(model)
-    used = Usage(input=round(read), output=round(written))
-    speed = math.inf
+    usd = price.cost(usage) if price else None
+    speed: float = REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)
     if model.startswith("local/"):
         speed = EMBEDDED_SPEED
-    elif model.startswith(("openai/", "anthropic/")):
-        speed = REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)
-    usd = price.cost(used) if price else None
-    return RoleForecast(role, model, calls, read, written, usd, written / speed)
+    elif model.startswith("exchange/"):
+        speed = math.inf  # a person's time is not known
+    seconds = usage.output / speed
+    return RoleForecast(
+        role, model, calls, usage.input, usage.output, usd, seconds
+    )

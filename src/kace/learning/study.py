@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -24,7 +25,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
@@ -71,17 +72,19 @@ from kace.learning.screen import (
 from kace.learning.teacher import (
     CardRefusal,
     FailedProblem,
+    Partition,
     Teacher,
     TeacherStep,
     TreeCell,
     open_teacher,
+    partition,
 )
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
 from kace.problems import Problem, overlaps, problems_hash
 from kace.runs.manifest import hold_to, manifest_of, solver_prompts
-from kace.runs.run import OnSolution, Run, Solve, ignore
+from kace.runs.run import Run, Solve
 
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 AUTHOR = "kace learn"
@@ -119,53 +122,58 @@ R = TypeVar("R", bound=StepResult)
 class Settings(StepResult):
     """The learner's settings, with the defaults of `kace learn`."""
 
-    epochs: Annotated[int, Field(ge=0, le=20)] = 1
-    partition_problems: Annotated[int, Field(ge=10)] = 500
+    epochs: int = Field(1, ge=0, le=20)
+    partition_problems: int = Field(500, ge=10)
     """The most training problems that the domains are chosen from."""
-    cards_per_problem: Annotated[int, Field(ge=1, le=3)] = 2
+    cards_per_problem: int = Field(2, ge=1, le=3)
     """The most cards the teacher may propose for each failed problem of a cell."""
-    add_runs: Annotated[int, Field(ge=1, le=2)] = 1
+    add_runs: int = Field(1, ge=1, le=2)
     """Runs that an epoch's new cards are written from: one for both tiers, or one a
     tier, the second with the first one's cards."""
     confident: bool = True
     """Learn also from problems that both ES attempts got wrong in the same way."""
-    refine: Annotated[int, Field(ge=0, le=2)] = 0
+    refine: int = Field(0, ge=0, le=2)
     """Tries of a domain's revision in an epoch. 0 measures cards and rewrites none."""
     evidence: Literal["posterior", "threshold"] = "posterior"
     """What decides about cards: the probability that they help, given all cards of the
     tree; or, as in the paper, the sign of their lift, which retires no card."""
-    threshold: Annotated[float, Field(ge=0, le=1)] = 0.01
+    threshold: float = Field(0.01, ge=0, le=1)
     """The least accuracy that a revision must gain."""
-    keep_above: Annotated[float, Field(gt=0.5, le=1)] = 0.8
+    keep_above: float = Field(0.8, gt=0.5, le=1)
     """By posterior, the least probability to help at which a card is validated. At one
     less this, or below, it is retired."""
     impact: Literal["dropout", "leave_one_out"] = "dropout"
     """How cards are measured: hidden at random, or each left out once."""
-    impact_runs: Annotated[int, Field(ge=1, le=50)] = 4
+    impact_runs: int = Field(4, ge=1, le=50)
     """Dropout runs an epoch, each on other seeds."""
-    examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 2
+    examples: int = Field(2, ge=0, le=MAX_EXAMPLES)
     """Demonstrations that the teacher writes for each new card."""
-    max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.55
+    max_overlap: float = Field(0.55, ge=0, le=1)
     """The largest share of content words, numbers aside, that a demonstration may have
     in common with a problem held out. 1 lets any wording be retold."""
     failures: Literal["tier", "final"] = "tier"
     """What cards are written from: problems that the tier did not deliver, or only
     those whose final answer was wrong."""
-    max_harm: Annotated[float, Field(ge=0, le=100)] = 0.5
+    max_harm: float = Field(0.5, ge=0, le=100)
     """Points of accuracy that cards may cost, in expectation, on problems of techniques
     that the tree lacks. 0 leaves the relevance thresholds as configured."""
-    wordings: Annotated[int, Field(ge=0, le=MAX_WORDINGS)] = 16
+    wordings: int = Field(16, ge=0, le=MAX_WORDINGS)
     """Problems in other stories that the teacher writes for each card that is kept, to
     find it by."""
-    imagine: Annotated[int, Field(ge=0, le=10)] = 0
+    imagine: int = Field(0, ge=0, le=10)
     """Rounds, after the epochs, of asking for cards that no failure called for. It
     overfitted where published."""
 
+    @property
+    def needs_base(self) -> bool:
+        """Whether an epoch has a base run: revisions and cards left out are compared with it."""
+        return bool(self.refine) or self.impact == "leave_one_out"
 
-def read_settings(kind: type[T], values: Mapping[str, object]) -> T:
-    """Return the settings of a method; `UsageError` for the first invalid value."""
+
+def read_settings(values: Mapping[str, object]) -> Settings:
+    """Return the learner's settings; `UsageError` for the first invalid value."""
     try:
-        return kind.model_validate(values)
+        return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         name = first["loc"][0]
@@ -184,13 +192,13 @@ class LearnManifest(BaseModel):
     train: dict[str, JsonValue] = {}
     settings: dict[str, JsonValue] = {}
 
-    @classmethod
-    def read(cls, folder: Path) -> LearnManifest:
-        """Return the manifest of a learner's folder; empty if it cannot be read."""
-        try:
-            return cls.model_validate_json(read_plain(folder / "learn.json"))
-        except (OSError, ValidationError):
-            return cls()
+
+def read_or_empty(kind: type[T], path: Path) -> T:
+    """Return what a file beside the steps holds; empty if it cannot be read."""
+    try:
+        return kind.model_validate_json(read_plain(path))
+    except (OSError, ValidationError):
+        return kind()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,12 +294,22 @@ class StepObserver(Observer, Protocol):
 
     def run_started(self, step: StepName, problems: int) -> None:
         """Called when a run begins."""
+        return
 
     def recalled(self, solution: Solution) -> None:
         """Called for a problem of a run that was solved in an earlier process."""
+        return
 
     def step_done(self, step: StepName, value: StepResult) -> None:
         """Called when a step is done."""
+        return
+
+
+class SilentSteps(StepObserver):
+    """Ignores the progress of a training."""
+
+
+SILENT_STEPS = SilentSteps()
 
 
 class StepLine(StepResult):
@@ -331,7 +349,7 @@ class StepLog:
         self,
         folder: Path,
         manifest: dict[str, object],
-        observer: StepObserver | None = None,
+        observer: StepObserver = SILENT_STEPS,
     ) -> None:
         self.folder = folder
         self.observer = observer
@@ -357,8 +375,7 @@ class StepLog:
         line = StepLine(**step._asdict(), value=value.model_dump(mode="json"))
         self._log.append(line.model_dump_json())
         self.lines[step] = line
-        if self.observer:
-            self.observer.step_done(step, value)
+        self.observer.step_done(step, value)
 
     async def once(
         self, step: StepName, kind: type[R], work: Callable[[], Awaitable[R]]
@@ -421,31 +438,29 @@ class TreeVersion(StepResult):
 class TreeWriter:
     """The tree in memory and on disk. Each step's changes reach the store once."""
 
-    def __init__(self, folder: Path, log: StepLog, *, author: str) -> None:
+    def __init__(self, folder: Path, log: StepLog) -> None:
         self.folder = folder
         self.log = log
-        self.author = author
+        self.store = TreeStore(folder)
         self.tree = EpistemicTree.of((), ())
 
-    def plant(
-        self, domains: Sequence[Domain], cards: Iterable[Card] = ()
-    ) -> None:
-        """Begin the tree with its domains, and cards if there are any."""
-        tree = EpistemicTree.of(domains, cards)
+    def plant(self, tree: EpistemicTree) -> None:
+        """Begin with a tree."""
+        step = StepName("plan", "plant")
 
         def create() -> None:
-            if not TreeStore(self.folder).cards_path.exists():
+            if not self.store.cards_path.exists():
                 TreeStore.create(
                     self.folder,
-                    domains,
+                    tree.domains,
                     tree,
-                    author=self.author,
-                    note="plan plant",
+                    author=AUTHOR,
+                    note=str(step),
                 )
             self._require(tree)
 
         self.tree = tree
-        self._once(StepName("plan", "plant"), create)
+        self._once(step, create)
 
     def commit(
         self, step: StepName, changes: Sequence[Change]
@@ -456,8 +471,7 @@ class TreeWriter:
         def apply() -> None:
             # A kill may have come between the change and its record.
             if self._require(before, self.tree) != self.tree:
-                store = TreeStore.open(self.folder)
-                store.apply(*changes, author=self.author, note=str(step))
+                self.store.apply(*changes, author=AUTHOR, note=str(step))
 
         self.tree = applied(before, *changes) if changes else before
         self._once(step, apply)
@@ -465,17 +479,14 @@ class TreeWriter:
 
     def snapshot(self, epoch: int) -> None:
         """Keep the tree as it is after an epoch."""
-        store = TreeStore(self.folder)
-        take = partial(store.snapshot, f"epoch-{epoch}")
+        take = partial(self.store.snapshot, f"epoch-{epoch}")
         self._once(StepName("close", "snapshot", epoch), take)
 
     def freeze(self) -> EpistemicTree:
         """Close the tree to changes, under its content hash, and return it."""
         step = StepName("close", "freeze")
-        store = TreeStore(self.folder)
-        self._once(
-            step, partial(store.freeze, author=self.author, note=str(step))
-        )
+        close = partial(self.store.freeze, author=AUTHOR, note=str(step))
+        self._once(step, close)
         return self.tree
 
     def _once(self, step: StepName, act: Callable[[], object]) -> None:
@@ -566,17 +577,17 @@ async def gather_all(works: Iterable[Awaitable[B]]) -> list[B]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(finish(work)) for work in works]
     results: list[B] = []
-    waiting: list[str] = []
+    waiting: dict[str, None] = {}
     for task in tasks:
         result = task.result()
         if isinstance(result, Outstanding):
-            waiting += result.requests
+            waiting.update(dict.fromkeys(result.requests))
         elif isinstance(result, KaceError):
             raise result
         else:
             results.append(result)
     if waiting:
-        raise Outstanding(tuple(dict.fromkeys(waiting)))
+        raise Outstanding(tuple(waiting))
     return results
 
 
@@ -630,14 +641,7 @@ class Workbench:
     session: Session
     log: StepLog
     calls: CallStore
-    optional_teacher: Teacher | None = None
-    observer: StepObserver | None = None
-
-    @property
-    def teacher(self) -> Teacher:
-        """Return the teacher of a training that has one."""
-        assert self.optional_teacher is not None, "this training has no teacher"
-        return self.optional_teacher
+    teacher: Teacher
 
     async def run(
         self,
@@ -655,14 +659,15 @@ class Workbench:
         texts = config.problem_texts
         with Run(folder, manifest, calls=self.calls, texts=texts) as run:
             if self.log.recall(step, RunTotals) is None:
-                on_known: OnSolution = ignore
-                if self.observer:
-                    self.observer.run_started(step, len(problems))
-                    on_known = self.observer.recalled
+                observer = self.log.observer
+                observer.run_started(step, len(problems))
                 solver = open_solver(self.config, reading, self.session, seed)
-                window = self.session.window
                 await run.solve(
-                    problems, solver, seed, window, on_known=on_known
+                    problems,
+                    solver,
+                    seed,
+                    self.session.window,
+                    on_known=observer.recalled,
                 )
             last = {record.problem: record for record in run.records()}
         records = tuple(last[problem.id] for problem in problems)
@@ -671,14 +676,21 @@ class Workbench:
 
     def seed_of(self, epoch: int, use: int) -> int:
         """Return the seed of a run: other samples for every epoch and use."""
-        return (
-            self.config.seed * SEEDS_PER_EPOCH + epoch
-        ) * SEEDS_PER_EPOCH + use
+        first = self.config.seed * SEEDS_PER_EPOCH + epoch
+        return first * SEEDS_PER_EPOCH + use
 
     def text_of(self, attempt: Attempt) -> str:
         """Return what an attempt wrote; empty where the call is not kept."""
         reply = self.calls.get(attempt.call) if attempt.call else None
         return reply.text if reply else ""
+
+    async def domains_of(
+        self, problems: Sequence[Problem], most: int = 500
+    ) -> tuple[Domain, ...]:
+        """Return the domains that the teacher sorts the problems into."""
+        propose = partial(partition, problems, self.teacher, most)
+        step = StepName("plan", "partition")
+        return (await self.log.once(step, Partition, propose)).domains
 
     async def route_all(
         self, problems: Sequence[Problem], domains: Sequence[Domain]
@@ -707,13 +719,18 @@ async def open_workbench(
     *,
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
-    observer: StepObserver | None = None,
+    taught: bool = True,
+    observer: StepObserver = SILENT_STEPS,
 ) -> AsyncIterator[Workbench]:
     """Open the folder, which must hold the same work or none, and the models.
 
-    Models that are given stay the caller's to close.
+    Models that are given stay the caller's to close. Where nothing is taught, the
+    solver is its own teacher.
     """
     async with AsyncExitStack() as opened:
+        if teacher is None and taught:
+            teacher = open_teacher(config)
+            opened.push_async_callback(teacher.aclose)
         log = opened.enter_context(StepLog(folder, manifest, observer))
         calls = CallStore(inside(folder, "calls"))
         calls.prompts = config.problem_texts
@@ -723,15 +740,17 @@ async def open_workbench(
             config, calls=calls, model=model, observer=observer
         )
         session = await opened.enter_async_context(opening)
-        tutor = None
-        if teacher is not None:
-            tutor = Teacher(
-                in_role("teacher", teacher, session.ledger, calls),
-                seed=config.seed,
-                max_tokens=config.teacher_max_tokens,
-                subject=subject_of(config),
-            )
-        yield Workbench(config, session, log, calls, tutor, observer)
+        tutor = in_role(
+            "teacher", teacher or session.model, session.ledger, calls
+        )
+        subject = subject_of(config)
+        yield Workbench(
+            config,
+            session,
+            log,
+            calls,
+            Teacher(tutor, config.seed, config.teacher_max_tokens, subject),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -812,35 +831,28 @@ async def open_study(
     *,
     model: ChatModel | None = None,
     teacher: ChatModel | None = None,
-    observer: StepObserver | None = None,
+    observer: StepObserver = SILENT_STEPS,
 ) -> AsyncIterator[Study]:
     """Open everything a learning run works with. Given models are not closed."""
     check_training(plan.train)
-    async with AsyncExitStack() as opened:
-        if teacher is None:
-            teacher = open_teacher(plan.config)
-            opened.push_async_callback(teacher.aclose)
-        opening = open_workbench(
-            inside(plan.out, "learn"),
-            plan.config,
-            plan.manifest(),
-            model=model,
-            teacher=teacher,
-            observer=observer,
-        )
-        workbench = await opened.enter_async_context(opening)
-        write_profile(
-            plan.out,
-            plan.config.retrieval,
-            plan.settings.model_dump(mode="json"),
-        )
-        leaks = LeakScreen(plan.train, plan.held_out, plan.settings.max_overlap)
+    settings = plan.settings
+    opening = open_workbench(
+        inside(plan.out, "learn"),
+        plan.config,
+        plan.manifest(),
+        model=model,
+        teacher=teacher,
+        observer=observer,
+    )
+    async with opening as bench:
+        learned = settings.model_dump(mode="json")
+        write_profile(plan.out, plan.config.retrieval, learned)
         yield Study(
-            **vars(workbench),
+            **vars(bench),
             train=plan.train,
-            settings=plan.settings,
-            writer=TreeWriter(plan.out, workbench.log, author=AUTHOR),
-            leaks=leaks,
+            settings=settings,
+            writer=TreeWriter(plan.out, bench.log),
+            leaks=LeakScreen(plan.train, plan.held_out, settings.max_overlap),
             start=plan.start,
         )
 
@@ -862,6 +874,18 @@ ROLES = {
     REFINED: "classifier",
 }
 """The roles whose calls have a tier of their own; all others are the solver's."""
+
+
+TEACHER_STEPS = [
+    "partition",
+    "propose",
+    "imagine",
+    "illustrate",
+    "admit",
+    "wordings",
+    "revise",
+]
+"""The steps of `kace learn` that send requests to the teacher."""
 
 
 class RoleBill(BaseModel):
@@ -891,6 +915,7 @@ class Bill(BaseModel):
 
     roles: tuple[RoleBill, ...] = ()
     parts: tuple[RoleBill, ...] = ()  # every role by epoch and phase
+    steps: tuple[RoleBill, ...] = ()  # the teacher by kind of step
 
     @property
     def usd(self) -> float | None:
@@ -907,20 +932,24 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
         for segment in sorted(folder.glob("*.jsonl")):
             for record in read_calls(segment):
                 records.setdefault(record.key, record)
-    roles: dict[str, RoleBill] = {}
-    parts: dict[str, RoleBill] = {}
+    tables = defaultdict[str, dict[str, RoleBill]](dict)
     for record in records.values():
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
         usd = price.cost(record.reply().usage, record.batch) if price else None
-        part = f"{_part_of(record, role)}: {role}"
-        roles.setdefault(role, RoleBill(role=role)).add(record, usd)
-        parts.setdefault(part, RoleBill(role=part)).add(record, usd)
-    return Bill(
-        roles=tuple(roles[role] for role in sorted(roles)),
-        parts=tuple(parts[part] for part in sorted(parts)),
-    )
+        names = {"roles": role, "parts": f"{_part_of(record, role)}: {role}"}
+        kind = record.problem.rstrip(" 0123456789").rpartition(" ")[2]
+        if role == "teacher" and kind in TEACHER_STEPS:
+            again = ", second round" if record.index else ""
+            names["steps"] = f"teacher: {kind}{again}"
+        for table, name in names.items():
+            row = tables[table].setdefault(name, RoleBill(role=name))
+            row.add(record, usd)
+    rows = {}
+    for table, found in tables.items():
+        rows[table] = tuple(found[name] for name in sorted(found))
+    return Bill(**rows)
 
 
 def _part_of(record: CallRecord, role: str) -> str:
@@ -941,7 +970,4 @@ def write_bill(folder: Path, config: Config) -> None:
 
 def read_bill(folder: Path) -> Bill:
     """Return the bill beside the steps; an empty one if there is none to read."""
-    try:
-        return Bill.model_validate_json(read_plain(folder / "bill.json"))
-    except (OSError, ValidationError):
-        return Bill()
+    return read_or_empty(Bill, folder / "bill.json")

@@ -468,7 +468,6 @@ DOMAIN = Grammar(
     required=("name", "description", "problems", "signals"),
     text="signals",
 )
-_PARTITION = "partition"
 
 
 class Partition(StepResult):
@@ -480,7 +479,6 @@ class Partition(StepResult):
 async def partition(
     problems: Sequence[Problem],
     teacher: Teacher,
-    *,
     most: int = 500,
 ) -> Partition:
     """Ask for 3 to 7 disjoint domains over the problems, or a sample of `most`.
@@ -498,13 +496,13 @@ async def partition(
         "domains."
     )
     reading = await teacher.ask(
-        _PARTITION,
+        "partition",
         instructions("partition"),
         "\n\n".join(parts),
         lambda reply: read_partition(reply, len(shown)),
     )
-    if _PARTITION in reading.found:
-        return reading.found[_PARTITION]
+    if reading.found:
+        return Partition(domains=tuple(reading.found.values()))
     reasons = "; ".join(map(str, reading.bad[:MAX_REASONS]))
     raise KaceError(
         f"the teacher proposed no usable domains, in two tries: {reasons}",
@@ -521,8 +519,8 @@ def shuffled(problems: Sequence[Problem], seed: int) -> list[Problem]:
     return sorted(problems, key=digest)
 
 
-def read_partition(reply: str, shown: int) -> Reading[Partition]:
-    """Return the partition that a reply holds, found if its domains hold all problems."""
+def read_partition(reply: str, shown: int) -> Reading[Domain]:
+    """Return the domains of a reply, or none if they do not hold all problems."""
     rest = set(range(1, shown + 1))
 
     def make(block: Block) -> Domain:
@@ -556,14 +554,13 @@ def read_partition(reply: str, shown: int) -> Reading[Partition]:
         return domain
 
     reading = read_each(reply, DOMAIN, make)
-    domains = tuple(reading.found.values())
-    bad = list(reading.bad)
-    if not FEWEST_DOMAINS <= len(domains) <= MOST_DOMAINS:
+    count = len(reading.found)
+    if not FEWEST_DOMAINS <= count <= MOST_DOMAINS:
         allowed = f"there must be {FEWEST_DOMAINS} to {MOST_DOMAINS}"
-        reason = f"{len(domains)} usable domains; {allowed}"
+        reason = f"{count} usable domains; {allowed}"
     elif len(rest) > shown * FORGOTTEN:
         numbers = ", ".join(map(str, sorted(rest)))
         reason = f"no usable domain holds the problems {numbers}"
     else:
-        return Reading({_PARTITION: Partition(domains=domains)})
-    return Reading({}, (*bad, CardRefusal(reason=reason)))
+        return Reading(reading.found)
+    return Reading({}, (*reading.bad, CardRefusal(reason=reason)))
