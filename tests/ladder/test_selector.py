@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from kace.cards.card import Card
 from kace.config import RetrievalConfig
 from kace.ladder.relevance import words
-from kace.ladder.retrieve import Budget, TextSize, rank
-from kace.models.scripted import Scripted
+from kace.ladder.retrieve import Budget, rank
 from tests.card_samples import card as sample
 
 
@@ -77,15 +75,15 @@ class Sized(Budget):
     """A budget over cards of given sizes."""
 
     def __init__(self, limit: int, sizes: Sequence[int]) -> None:
-        super().__init__(RetrievalConfig.model_construct(max_card_tokens=limit), Scripted(lambda _: ""))
+        super().__init__(RetrievalConfig.model_construct(max_card_tokens=limit))
         self.sizes = dict(zip(ids(BLOCK), sizes, strict=True))
 
-    async def size(self, cards: Sequence[Card]) -> TextSize:
-        return TextSize(sum(self.sizes[card.card_id] for card in cards), False)
+    def size(self, cards: Sequence[Card]) -> int:
+        return sum(self.sizes[card.card_id] for card in cards)
 
 
 def fit(problem: str, limit: int, sizes: Sequence[int] = (10, 10, 10)) -> tuple[Card, ...]:
-    return asyncio.run(Sized(limit, sizes).fit(problem, BLOCK))
+    return Sized(limit, sizes).fit(problem, BLOCK)
 
 
 def test_a_block_that_fits_is_left_as_it_is():
