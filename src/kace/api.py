@@ -107,6 +107,7 @@ class RunSettings(TypedDict, total=False):
     max_card_tokens: int
     placement: Placement
     es_policy: EsPolicy
+    try_threshold: float
     refine_domain: bool
     prompts: Prompts
 

@@ -75,7 +75,7 @@ LadderTier = Literal["ES", "MS", "HS", "FLAT"]
 SubjectName = Annotated[
     str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")
 ]
-EsPolicy = Literal["locked", "skip"]
+EsPolicy = Literal["locked", "skip", "try"]
 ProblemField = Annotated[str, Field(pattern="^(problem|answer|id|domain)$")]
 
 
@@ -178,8 +178,11 @@ class RetrievalConfig(BaseModel):
     # After the instructions (always so for cards without demonstrations), or as few-shot
     # demonstrations.
     placement: Literal["instructions", "demonstrations"] = "demonstrations"
-    # Beyond the paper: `skip` begins at MS where a card covers the problem.
+    # Beyond the paper, where a card covers the problem: `skip` begins at MS; `try` begins
+    # with the best card, and believes its attempts only if they are unanimous.
     es_policy: EsPolicy = "locked"
+    # From this relevance on `try` tries a card.
+    try_threshold: Score = 0.2
     # Route again after a failed MS, with its attempts in view.
     refine_domain: bool = False
     # Our instructions, or the paper's tier roles, lenses and JSON reply.

@@ -6,6 +6,7 @@ import pytest
 
 from kace.cards.card import Example
 from kace.cards.tree import EpistemicTree
+from kace.errors import UsageError
 from kace.ladder.record import Solution
 from kace.ladder.tiers import ExitPath
 from kace.problems import Problem
@@ -77,3 +78,31 @@ def test_where_no_gate_opens_the_attempts_that_were_made_decide(
     assert solution.exit is path
     assert solution.answer == answer
     assert len(solution.attempts) == 8
+
+
+@pytest.mark.parametrize(
+    ("answers", "path", "tiers"),
+    [
+        (["2", "2", "2"], ExitPath.MS_MAJORITY, ["MS"]),
+        (["1", "1", "2", "2", "2"], ExitPath.ES_UNANIMOUS, ["MS", "ES"]),
+        (["1", "1", None, "3", "4", "2", "5", "2", "6", "7"], ExitPath.HS_PLURALITY, ["MS", "ES", "HS"]),
+        (["1", "2", "3", "4", "5", "6", "7", "8", "9", "2"], ExitPath.FALLBACK_PLURALITY, ["MS", "ES", "HS"]),
+    ],
+)
+def test_a_card_tried_first_decides_only_by_unanimous_attempts(answers, path, tiers):
+    solver = Solver(answers)
+    solution = solve("kace", solver, KNOWN, config=reading(es_policy="try", try_threshold=0.2), tree=SHOWING)
+    assert solution.exit is path and solution.correct
+    assert solution.paper_calls == solution.real_calls == len(answers)
+    assert [climb.tier.name for climb in solution.tiers] == tiers
+    assert [climb.vote.leader is not None for climb in solution.tiers] == [True] * len(tiers)
+    assert [recall.tier for recall in solution.recalls] == ["MS"]
+    assert ids("MEDCOUNT") <= solver.shown["MS"]
+    assert not solver.shown.get("HS") and not solver.shown.get("ES"), "what follows reads nothing"
+
+
+def test_only_a_card_that_reaches_the_threshold_is_tried():
+    config = reading(es_policy="try", try_threshold=1.0)
+    assert solve("kace", Solver(["1"] * 10), KNOWN, config=config, tree=SHOWING).exit is ExitPath.ES_UNANIMOUS
+    with pytest.raises(UsageError, match="es_policy 'try' needs a try threshold"):
+        solve("kace", Solver(["1"] * 10), KNOWN, config=reading(es_policy="try", try_threshold=0.0), tree=SHOWING)

@@ -196,8 +196,8 @@ async def retrieve(
     earlier: Sequence[Context],
     kit: Kit,
 ) -> Context:
-    """Return what the tier reads; `NOTHING` at ES, without a source, or if it has nothing for the tier."""
-    if kit.source is None or tier.name is TierName.ES:
+    """Return what the tier reads; `NOTHING` if it reads none, without a source, or if there is nothing for it."""
+    if kit.source is None or not tier.reads:
         return NOTHING
     found = await kit.source.retrieve(problem, tier.name, before, earlier)
     return found or NOTHING

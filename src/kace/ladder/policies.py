@@ -38,7 +38,7 @@ from kace.ladder.prompt import (
 )
 from kace.ladder.record import Attempt
 from kace.ladder.tiers import (
-    FROM_MS,
+    LADDERS,
     LOCKED,
     ExitPath,
     Tier,
@@ -77,22 +77,24 @@ def begin_with_cards(
     retriever: Retriever,
     covers: Callable[[Problem], Awaitable[bool]] | None = None,
 ) -> Tiers:
-    """Return the rule that begins at MS if a card covers the problem, where `es_policy` is `skip`.
+    """Return the rule that begins at MS if a card covers the problem, where `es_policy` is `skip` or `try`.
 
     A wrong answer that both ES attempts agree on never reads a card. A card that is relevant to the problem can repair
     it.
     """
-    if retriever.config.es_policy == "locked":
+    policy = retriever.config.es_policy
+    if policy == "locked":
         return locked
     if not covers and not retriever.relevance.threshold:
+        name = "try" if policy == "try" else "relevance"
         raise UsageError(
-            "es_policy 'skip' needs a relevance threshold, and it is 0",
-            fix="set relevance_threshold above 0",
+            f"es_policy '{policy}' needs a {name} threshold, and it is 0",
+            fix=f"set {name}_threshold above 0",
         )
     covered = covers or retriever.covers
 
     async def tiers_of(problem: Problem) -> Sequence[Tier]:
-        return FROM_MS if await covered(problem) else LOCKED
+        return LADDERS[policy] if await covered(problem) else LOCKED
 
     return tiers_of
 

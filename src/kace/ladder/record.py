@@ -16,13 +16,13 @@ from kace.answers.equal import Verdict
 from kace.answers.extract import Answer, last_boxed, read_answer
 from kace.errors import DataError
 from kace.ladder.tiers import (
-    LOCKED,
     AnswerClass,
     ExitPath,
     Tier,
     TierName,
     Vote,
     count,
+    ladder_of,
 )
 from kace.models.base import (
     AttemptKey,
@@ -310,7 +310,7 @@ class Solution(_Record):
             classes.append(AnswerClass(answer, each.positions))
         results = []
         start = 0
-        for tier in LOCKED:
+        for tier in ladder_of(a.tier for a in self.attempts):
             made = tuple(a for a in self.attempts if a.tier is tier.name)
             if made:
                 stop = start + len(made)

@@ -596,6 +596,9 @@ class Relevance:
         # does, and never less.
         self.skip_threshold = max(self.threshold, config.skip_threshold or 0.0)
         self.most = config.max_cards or MOST_FOUND
+        if config.es_policy == "try":
+            self.threshold = self.skip_threshold = config.try_threshold
+            self.most = 1
         self._tree = tree
 
     @cached_property

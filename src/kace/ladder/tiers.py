@@ -9,9 +9,10 @@ two exact classes never merge, so a loose match cannot chain them together.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from kace.answers.extract import Answer
 from kace.config import EsPolicy
@@ -160,6 +161,7 @@ class Tier:
     ]  # one attempt each; `None` is diversity by sampling only
     gate: Gate
     exit: ExitPath | None  # none for attempts without a ladder
+    reads: bool = True  # whether it may read cards
 
     @property
     def attempts(self) -> int:
@@ -173,6 +175,7 @@ LOCKED = (
         (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN),
         Gate(2),
         ExitPath.ES_UNANIMOUS,
+        reads=False,
     ),
     Tier(
         TierName.MS,
@@ -183,9 +186,23 @@ LOCKED = (
     Tier(TierName.HS, (None,) * 5, Gate(2), ExitPath.HS_PLURALITY),
 )
 
+# Beyond the paper: the ladder without ES, and the one that tries a card first. There the
+# card's attempts decide only if they are unanimous; what follows is done without cards.
 FROM_MS = LOCKED[1:]
-"""Beyond the paper: the ladder without ES."""
-LADDERS: dict[EsPolicy, tuple[Tier, ...]] = {"locked": LOCKED, "skip": FROM_MS}
+CARD_FIRST = (
+    replace(LOCKED[1], gate=Gate(3)),
+    LOCKED[0],
+    replace(LOCKED[2], reads=False),
+)
+LADDERS: Mapping[EsPolicy, tuple[Tier, ...]] = MappingProxyType(
+    {"locked": LOCKED, "skip": FROM_MS, "try": CARD_FIRST}
+)
+
+
+def ladder_of(names: Iterable[TierName]) -> tuple[Tier, ...]:
+    """Return the ladder that a solve climbed, from the tiers of its attempts in order."""
+    tried = list(dict.fromkeys(names))[:2] == [TierName.MS, TierName.ES]
+    return CARD_FIRST if tried else LOCKED
 
 
 FALLBACK_GATE = Gate(2)

@@ -21,7 +21,7 @@ from kace.config import Price, load_config
 from kace.errors import KaceError, UsageError, redact
 from kace.files import write_atomic
 from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
-from kace.ladder.tiers import FALLBACK_GATE, LOCKED, ExitPath
+from kace.ladder.tiers import FALLBACK_GATE, ExitPath, ladder_of
 from kace.report import inbox, trees
 from kace.report.evaluation import (
     evaluation_of,
@@ -297,7 +297,7 @@ def climb_of(record: Solution) -> list[Rung]:
     """Return the tiers that a recorded solve reached."""
     recalls = {recall.tier: recall for recall in record.recalls}
     sizes = Counter(attempt.tier for attempt in record.attempts)
-    tiers = {tier.name: tier for tier in LOCKED}
+    tiers = {tier.name: tier for tier in ladder_of(sizes)}
     rungs = []
     start = 0
     for name, count in sizes.items():
