@@ -9,7 +9,7 @@ from random import Random
 from typing import Literal
 
 from kace.answers.extract import last_boxed
-from kace.answers.kinds import MATHEMATICS, Subject
+from kace.answers.kinds import Subject
 from kace.cards.card import (
     UNIVERSAL,
     Card,
@@ -89,8 +89,8 @@ class ModelPicker:
 
     model: ChatModel
     k: int  # the most cards it may pick
-    seed: int = 0
-    subject: Subject = MATHEMATICS
+    seed: int
+    subject: Subject
 
     async def pick(
         self,
@@ -114,7 +114,7 @@ def picking_prompt(
     problem: str,
     cards: Sequence[Card],
     k: int,
-    subject: Subject = MATHEMATICS,
+    subject: Subject,
 ) -> tuple[Message, ...]:
     """Return the prompt: ids with triggers, which all problems share, then the problem, so prefix caches hit."""
     lines = [f"{card.card_id}: {'; '.join(card.triggers)}" for card in cards]
@@ -258,8 +258,8 @@ class FamilyCards:
         self,
         problem: Problem,
         tier: TierName,
-        routed: Context = NOTHING,
-        earlier: object = (),
+        routed: Context,
+        earlier: object,
     ) -> Context:
         """Return the cards, of any domain and relevance, as many as fit."""
         tree = self.blocks.tree
@@ -273,7 +273,7 @@ class FamilyCards:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS reads any."""
-        found = await self.select(problem, TierName.MS)
+        found = await self.select(problem, TierName.MS, NOTHING, ())
         return bool(found.cards)
 
 

@@ -172,9 +172,7 @@ def _hash_artefact(artefact: Path | None) -> str | None:
     """Return the hash of what was learned: the JSON that training wrote, not the record of the training."""
     if artefact is None:
         return None
-    files = [artefact]
-    if artefact.is_dir():
-        files = sorted(artefact.glob("*.json"))
+    files = sorted(artefact.glob("*.json")) or [artefact]
     with readable(artefact, "name what kace learn --method wrote"):
         content = b"".join(map(read_plain, files))
     return hashlib.sha256(content).hexdigest()

@@ -279,9 +279,8 @@ def _kinds_of(
 ) -> Iterator[tuple[str, SolveRow]]:
     """Yield solves by whether they read a right card, where families are known."""
     known = other.manifest.part("right_cards")
-    families = other.problem_field("family") if known else {}
     for pair in shown if known else ():
-        right = known.get(families.get(pair.problem, ""))
+        right = known.get(pair.family or "")
         fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
         yield "a right card" if fits else "only wrong cards", pair
 
