@@ -195,7 +195,7 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
-def points(share: float) -> str:
+def points(share: float, digits: int = 1) -> str:
     """Return a difference of shares in percentage points, with its sign; zero has none."""
-    value = f"{100 * share:+.1f}"
+    value = f"{100 * share:+.{digits}f}"
     return value[1:] if float(value) == 0 else value.replace("-", "−")
