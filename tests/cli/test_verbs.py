@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kace.cli import VERBS, app, examples
+from kace.cli import VERBS, app
 from kace.cli.demo import MEASURED, RECORDED, WITH, WITHOUT, demo_problems
 from kace.config import profile_of, tree_path
 from kace.models.cache import read_calls
@@ -186,14 +186,15 @@ def test_help_fits_one_screen_and_has_a_short_form(kace):
 
 
 def test_the_list_of_verbs_says_what_each_says_of_itself():
-    for verb, told in ((verb, told) for verbs in VERBS.values() for verb, told in verbs.items()):
+    for verb, row in ((verb, row) for verbs in VERBS.values() for verb, row in verbs.items()):
         command = app.get_command(None, verb)
-        assert " ".join((command.help or "").split("\n\n")[0].split()) == told
+        assert " ".join((command.help or "").split("\n\n")[0].split()) == row["help"]
 
 
 def test_every_verb_has_examples_whose_options_exist():
-    assert examples().keys() == {name for verbs in VERBS.values() for name in verbs}
-    for line in (line for lines in examples().values() for line in lines):
+    rows = [row for verbs in VERBS.values() for row in verbs.values()]
+    assert all(row["examples"] for row in rows)
+    for line in (line for row in rows for line in row["examples"]):
         words = shlex.split(line)[1:]
         command: click.Command | None = app
         while isinstance(command, click.Group) and words and not words[0].startswith("-"):

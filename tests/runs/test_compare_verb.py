@@ -40,10 +40,10 @@ def kace(tmp_path: Path) -> Kace:
     return run
 
 
-def test_a_table_a_sentence_and_the_changed_problems(kace: Kace):
+def test_a_table_and_a_sentence(kace: Kace):
     done = kace("runs/tiered-1", "runs/kace-1", "runs/same-1")
     assert done.returncode == 0, done.stderr
-    head, base, other, same, resampled, _, sentence, gained, lost, *_ = done.stdout.splitlines()
+    head, base, other, same, resampled, _, sentence, *_ = done.stdout.splitlines()
     assert head.split()[:3] == ["arm", "problems", "accuracy"]
     assert base.split()[:5] == ["tiered", "30", "x", "2", "33.3%"]
     assert base.endswith("(base)")
@@ -53,8 +53,6 @@ def test_a_table_a_sentence_and_the_changed_problems(kace: Kace):
     assert resampled == "Intervals resample 30 problems: the seeds of one problem stay together."
     assert sentence.startswith("kace is better than tiered: +38.3 points")
     assert "after Holm's correction for 2 comparisons" in sentence
-    assert gained.split()[:2] == ["gained", "P10,"]
-    assert lost.split() == ["lost", "P00"]
     assert "same and tiered are indistinguishable at this n" in done.stdout
     assert "\x1b" not in done.stdout, "names come from files and are shown without their escapes"
 

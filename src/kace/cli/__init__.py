@@ -14,39 +14,10 @@ import click
 from kace.cli.terminal import note
 from kace.errors import KaceError, UsageError, redact
 
-VERBS = {
-    "Solve": {
-        "demo": "Solve starter problems without and with cards, side by side.",
-        "solve": "Solve a problem, or every problem of a file.",
-        "serve": "Serve the ladder as an OpenAI-compatible endpoint.",
-    },
-    "Learn": {
-        "learn": "Learn a tree of cards from labelled problems.",
-        "tree": "Create a tree, write and try cards, show and change trees.",
-    },
-    "Measure": {
-        "eval": "Evaluate a system on a data set and write a run.",
-        "report": "Compare runs: a table, or an HTML page.",
-        "lift": "Measure whether a SKILL.md, a prompt file or a card helps.",
-        "reproduce": "Run the paper's table for a benchmark.",
-    },
-    "Look": {
-        "view": "Show trees, runs and learners in the browser.",
-        "data": "Split problems into files to train on, validate with and test.",
-        "models": "List and fetch embedded models.",
-        "mcp": "Offer kace to agents: tools over stdio (MCP), or a skill.",
-        "doctor": "Check the model, its endpoint and key, and write access.",
-    },
-}
+DATA = Path(__file__).parents[1] / "data"
+VERBS = tomllib.loads((DATA / "verbs.toml").read_text(encoding="utf-8"))
 MODULES = {"lift": "eval", "mcp": "serve", "view": "serve"}
 """Where verbs are that share a module."""
-
-
-def examples() -> dict[str, list[str]]:
-    """Return the examples of each verb."""
-    path = Path(__file__).parents[1] / "data" / "examples.toml"
-    text = path.read_text(encoding="utf-8")
-    return tomllib.loads(text)
 
 
 class Verbs(click.Group):
@@ -60,12 +31,17 @@ class Verbs(click.Group):
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:
         """Return a verb's command from its module."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        module = import_module(f"kace.cli.{MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name, module.command)
-        command.epilog = "\b\nExamples:\n  " + "\n  ".join(examples()[cmd_name])
-        return command
+        for verbs in VERBS.values():
+            if cmd_name in verbs:
+                name = MODULES.get(cmd_name, cmd_name)
+                module = import_module(f"kace.cli.{name}")
+                command: click.Command = getattr(
+                    module, cmd_name, module.command
+                )
+                examples = "\n  ".join(verbs[cmd_name]["examples"])
+                command.epilog = f"\b\nExamples:\n  {examples}"
+                return command
+        return None
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -73,7 +49,9 @@ class Verbs(click.Group):
         """Write the verbs in groups."""
         for group, verbs in VERBS.items():
             with formatter.section(group):
-                formatter.write_dl(list(verbs.items()))
+                formatter.write_dl(
+                    [(name, verb["help"]) for name, verb in verbs.items()]
+                )
 
 
 @click.group(

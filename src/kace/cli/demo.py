@@ -15,7 +15,7 @@ from kace.cli.models import ensure_weights
 from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import columns, note, print_lines
-from kace.config import Config, tree_path
+from kace.config import tree_path
 from kace.errors import KaceError
 from kace.ladder.record import Solution
 from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled
@@ -70,9 +70,14 @@ Next: a problem of your own, these attempts in the browser, a card of your own.
 def command(options: Options, replay: bool, out: Path | None) -> None:
     """Solve starter problems without and with cards, side by side."""
     config = options.config(preset="starter", tree="starter")
-    replay = replay or not _weights_here(
-        config, required="model" in options.values
-    )
+    try:
+        if not replay:
+            ensure_weights(config)
+    except KaceError as error:
+        if options.get("model"):
+            raise
+        note(f"kace: {error}")
+        replay = True
     if replay:
         config = config.model_copy(
             update={"model": f"replay/{RECORDED / WITH}"}
@@ -81,7 +86,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
             "This is a REPLAY of recorded runs of the real model; no model is running now.\n"
         )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    folder = out or Path("runs") / f"demo-{stamp}{'-replay' if replay else ''}"
+    folder = out or Path("runs") / f"demo-{stamp}"
     problems = demo_problems()
     tree = open_tree(tree_path("starter"))
     intro = INTRO.format(problems=len(problems), cards=len(tree))
@@ -96,10 +101,8 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
             tree, problem, before[problem.id], after[problem.id]
         )
         print_lines(["", *lines])
-    alone, using = (
-        sum(bool(solution.correct) for solution in solutions.values())
-        for solutions in (before, after)
-    )
+    alone = sum(bool(before[problem.id].correct) for problem in problems)
+    using = sum(bool(after[problem.id].correct) for problem in problems)
     n = len(problems)
     print(
         f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree."
@@ -112,23 +115,11 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
 
 def demo_problems() -> tuple[Problem, ...]:
     """Return the problems of the demo, in its order."""
-    problems = {}
+    found: list[Problem] = []
     for split in SPLITS:
-        for problem in load_bundled("starter", split):
-            problems[problem.label] = problem
-    return tuple(problems[label] for label in CHOSEN)
-
-
-def _weights_here(config: Config, *, required: bool) -> bool:
-    """Fetch the weights. If that fails, raise if the model is required, else return `False`."""
-    try:
-        ensure_weights(config)
-    except KaceError as error:
-        if required:
-            raise
-        note(f"kace: {error}")
-        return False
-    return True
+        found += load_bundled("starter", split)
+    chosen = [problem for problem in found if problem.label in CHOSEN]
+    return tuple(sorted(chosen, key=lambda each: CHOSEN.index(each.label)))
 
 
 def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:

@@ -44,17 +44,16 @@ def command(options: Options) -> None:
     for check in examine(options.config()):
         healthy = healthy and check.ok
         state = "ok  " if check.ok else "FAIL"
-        lines = [f"{state}  {check.name:16} {plain(check.detail)}"]
+        line = f"{state}  {check.name:16} {check.detail}"
         if check.fix:
-            lines.append(f"      {'':16} fix: {plain(check.fix)}")
-        options.show(asdict(check), lines)
+            line += f"; fix: {check.fix}"
+        options.show(asdict(check), [plain(line)])
     if not healthy:
         sys.exit(1)
 
 
 def examine(config: Config) -> Iterator[Check]:
     """Yield every check, in the order in which a solve would meet the trouble."""
-    yield _check("settings", _settings, config)
     yield _check("model", lambda: open_model(config).identity)
     if config.model.startswith("openai/"):
         urls = base_urls(config.base_url) or (OpenAIModel.URL,)
@@ -62,10 +61,7 @@ def examine(config: Config) -> Iterator[Check]:
             yield _check(f"model endpoint {place}", _endpoint, config, url)
     if config.teacher:
         yield _check("teacher", lambda: open_teacher(config).identity)
-    fix = "set KACE_CACHE_DIR to a directory you can write"
-    yield _check("cache", _writable, config.cache_dir, fix)
-    fix = "change to a directory you can write, or give --out"
-    yield _check("runs", _writable, Path("runs"), fix)
+    yield _check("cache", _writable, config.cache_dir)
 
 
 def _check(name: str, probe: Callable[..., str], *arguments: object) -> Check:
@@ -74,14 +70,6 @@ def _check(name: str, probe: Callable[..., str], *arguments: object) -> Check:
         return Check(name, True, probe(*arguments))
     except KaceError as error:
         return Check(name, False, error.message, error.fix)
-
-
-def _settings(config: Config) -> str:
-    parts = [f"preset {config.preset}"]
-    for name, source in sorted(config.sources.items()):
-        if name not in config.secrets:
-            parts.append(f"{name} from {source}")
-    return ", ".join(parts)
 
 
 def _endpoint(config: Config, url: str) -> str:
@@ -94,9 +82,8 @@ def _endpoint(config: Config, url: str) -> str:
         request.add_header("Authorization", f"Bearer {key}")
     try:
         with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as reply:
-            rows = json.load(reply).get("data", [])
-            listed = [str(row.get("id")) for row in rows]
-    except (OSError, ValueError, AttributeError) as error:
+            listed = [row["id"] for row in json.load(reply).get("data", [])]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         fix = "is the server up, and does --base-url end in /v1?"
         if getattr(error, "code", None) in (401, 403):
             fix = "check the key"
@@ -104,15 +91,18 @@ def _endpoint(config: Config, url: str) -> str:
     if listed and name not in listed:
         raise KaceError(
             one_line(f"{base} has no model '{name}'"),
-            fix=f"choose one of {', '.join(listed[:5])}",
+            fix=f"choose one of {', '.join(map(str, listed[:5]))}",
         )
     return one_line(f"{base} answers and has '{name}'")
 
 
-def _writable(path: Path, fix: str) -> str:
+def _writable(path: Path) -> str:
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise KaceError(f"{path} cannot be written", fix=fix)
+        raise KaceError(
+            f"{path} cannot be written",
+            fix="set KACE_CACHE_DIR to a directory you can write",
+        )
     return str(path)

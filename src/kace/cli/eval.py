@@ -121,7 +121,7 @@ def command(
         return
     preset = benchmark_preset(data, options.get("model"))
     config = options.config(preset=preset)
-    found = load_data(data, split, config, limit=options.limit)
+    found = load_data(data, split, config, limit=options.get("limit"))
     shard = options.get("shard")
     trial = Trial(
         spec_of(system).name,
@@ -134,7 +134,13 @@ def command(
     )
     folder = out or trial.folder()
     began = time.monotonic()
-    check_trial(trial, reuse)
+    require(trial.system, trial.tree, trial.artefact)
+    for other in reuse:
+        if not (other / "calls").is_dir():
+            raise UsageError(
+                f"--reuse {other}: no calls are kept there",
+                fix="name the folder of a run that kace eval made",
+            )
     if config.tree and frozen_hash_of(config.tree) is None:
         note(f"kace: warning: {config.tree} is not frozen (kace tree freeze)")
     note_plan(trial, folder, dry_run)
@@ -153,40 +159,29 @@ def note_plan(trial: Trial, folder: Path, dry_run: bool) -> None:
     """Print what a trial is, and what is left of it is expected to take."""
     config = trial.config
     caps = {draw.max_tokens for draw in config.tier_sampling().values()}
-    size = f"{counted(len(trial.problems), 'problem')} x {counted(trial.seeds, 'seed')}"
+    size = len(trial.problems)
     note(
-        f"kace: {trial.system}: {size}, {config.model}, preset {config.preset} "
+        f"kace: {trial.system}: {counted(size, 'problem')} x "
+        f"{counted(trial.seeds, 'seed')}, {config.model}, preset {config.preset} "
         f"(at most {max(caps):,} tokens an attempt)"
     )
-    solves = len(trial.problems) * trial.seeds
+    solves = size * trial.seeds
     if (folder / "traces.jsonl").is_file():
         solves -= len(Table.open(folder))
     attempts = spec_of(trial.system).attempts or LADDER_ATTEMPTS
     chars = sum(len(problem.text) for problem in trial.problems)
-    mean = chars / CHARS_PER_TOKEN / max(1, len(trial.problems))
-    found = forecast_attempts(mean * solves, solves, attempts, config)
+    tokens = chars / CHARS_PER_TOKEN * solves / size
+    found = forecast_attempts(tokens, solves, attempts, config)
     for line in forecast_lines([found]):
         note(f"kace: {line}")
     if dry_run:
         note("kace: nothing was spent")
 
 
-def check_trial(trial: Trial, reuse: Sequence[Path]) -> None:
-    """Raise for what a trial lacks, before there is a folder."""
-    require(trial.system, trial.tree, trial.artefact)
-    for other in reuse:
-        if not (other / "calls").is_dir():
-            raise UsageError(
-                f"--reuse {other}: no calls are kept there",
-                fix="name the folder of a run that kace eval made",
-            )
-
-
 def finish_trial(
     trial: Trial, folder: Path, reuse: Sequence[Path] = ()
 ) -> None:
     """Finish a trial's run, with a progress line in a terminal."""
-    check_trial(trial, reuse)
     prepare(trial.config)
     with trial.open(folder, reuse) as run:
         if len(run):
@@ -231,7 +226,7 @@ def lift(
     """
     config = options.config(preset=benchmark_preset(data, options.get("model")))
     context = read_skill(skill)
-    problems = load_data(data, "test", config, limit=options.limit)
+    problems = load_data(data, "test", config, limit=options.get("limit"))
     trial = Trial(f"best-of-{2 * pairs}", problems, config, 1)
     digest = context.learned_hash
     if context.cards:

@@ -159,7 +159,7 @@ def command(
     if context.invoked_subcommand:
         return
     if demo:
-        brought = (train, validation, held_out, dry_run, options.limit)
+        brought = (train, validation, held_out, dry_run, options.get("limit"))
         if any(brought) or options.as_json or method != "kace":
             raise UsageError(
                 "--demo brings its own problems, and prints a report",
@@ -182,7 +182,9 @@ def command(
             )
     learning = () if method != "kace" else Settings.model_fields
     config = options.config(*learning)
-    problems, kept_out = _training_data(train, held_out, config, options.limit)
+    problems, kept_out = _training_data(
+        train, held_out, config, options.get("limit")
+    )
     start = open_tree(config.tree) if config.tree else None
     profile = dict(profile_of(config.profile).get("learning", {}))
     if method != "kace":

@@ -33,15 +33,15 @@ def list_models(options: Options) -> None:
     cache = weights_folder(options.config())
     for weights in CATALOG:
         here = is_present(weights, cache)
+        name = f"local/{weights.name}"
         row = {
-            "name": f"local/{weights.name}",
+            "name": name,
             "bytes": weights.bytes,
             "sha256": weights.sha256,
             "here": here,
         }
-        size = f"{weights.bytes / 1e6:7,.0f} MB"
         state = "here" if here else "not here"
-        line = f"{row['name']:28} {size}  {state:9} {weights.about}"
+        line = f"{name:28} {weights.bytes / 1e6:7,.0f} MB  {state:9} {weights.about}"
         options.show(row, [line])
     note("any other: local/PATH.gguf, openai/NAME with --base-url, replay/RUN")
 
@@ -54,8 +54,8 @@ def pull(options: Options, name: str) -> None:
 
     It is accepted by SHA-256 only; the same command resumes a download.
     """
-    config = options.config()
-    print(_fetch(find_weights(name.removeprefix("local/")), config))
+    weights = find_weights(name.removeprefix("local/"))
+    print(_fetch(weights, options.config()))
 
 
 def ensure_weights(config: Config) -> None:

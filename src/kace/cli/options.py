@@ -59,12 +59,6 @@ class Options:
         print_lines([json_of(record)] if self.as_json else lines)
 
     @property
-    def limit(self) -> int | None:
-        """How many problems are taken."""
-        limit: int | None = self.get("limit")
-        return limit
-
-    @property
     def settings(self) -> dict[str, Any]:
         """The settings of `--set` by name, each read as a TOML value, else as text."""
         lines = {}
@@ -72,13 +66,11 @@ class Options:
             name, equals, value = pair.partition("=")
             if not (name.strip() and equals):
                 raise UsageError(f"--set {pair} is no setting", fix=SET_FIX)
-            lines[name] = f"{name} = {value}"
             try:
-                tomllib.loads(lines[name])
+                tomllib.loads(f"value = {value}")
             except tomllib.TOMLDecodeError:
-                lines[name] = (
-                    f"{name} = {json.dumps(value, ensure_ascii=False)}"
-                )
+                value = json.dumps(value, ensure_ascii=False)
+            lines[name] = f"{name} = {value}"
         try:
             return tomllib.loads("\n".join(lines.values()))
         except tomllib.TOMLDecodeError as error:
@@ -93,9 +85,7 @@ class Options:
         """
         from kace.config import Config, load_config
 
-        flags = {
-            key: value for key, value in defaults.items() if value is not None
-        }
+        flags = dict(defaults)
         for name, value in self.values.items():
             if name in Config.model_fields:
                 flags[name] = value
@@ -129,95 +119,14 @@ def _remember(
         context.ensure_object(Options).values[str(option.name)] = found
 
 
-def _option(*flags: str, **more: Any) -> Callable[[Any], Any]:
-    return click.option(*flags, expose_value=False, callback=_remember, **more)
-
-
-SHARED = {
-    "model": _option(
-        "--model",
-        "-m",
-        metavar="NAME",
-        help="local/NAME or PATH.gguf, openai/NAME, anthropic/NAME, replay/RUN.",
-    ),
-    "base_url": _option(
-        "--base-url",
-        metavar="URL",
-        multiple=True,
-        help="An OpenAI-compatible server for openai/NAME; repeat it for several.",
-    ),
-    "ray": _option(
-        "--ray",
-        help="Solve on a Ray cluster: auto, or its address. Needs kace[ray].",
-    ),
-    "preset": _option(
-        "--preset",
-        help="Temperatures and token caps: aime25, math-hard, olymmath or starter.",
-    ),
-    "seed": _option(
-        "--seed",
-        type=int,
-        help="Draws other samples; the same seed repeats them.",
-    ),
-    "teacher": _option(
-        "--teacher",
-        metavar="NAME",
-        help="anthropic/NAME, openai/NAME, local/NAME, exchange/DIR (answered by "
-        "files), or replay/RUN.",
-    ),
-    "tree": _option(
-        "--tree",
-        type=PATH,
-        help="The epistemic tree that MS and HS read; starter ships with kace.",
-    ),
-    "profile": _option(
-        "--profile",
-        help="How trees are learned and read: default, paper or a TOML file; else the "
-        "tree's own.",
-    ),
-    "limit": _option(
-        "--limit", type=click.IntRange(min=1), help="Only the first N problems."
-    ),
-    "shard": _option(
-        "--shard",
-        metavar="I/N",
-        help="Only part I of N, as 3/8, in a run of its own; kace report --merge joins "
-        "the parts.",
-    ),
-    "batch": _option(
-        "--batch",
-        is_flag=True,
-        help="Send attempts as jobs of a batch API: half the price, within a day; the "
-        "same command resumes.",
-    ),
-    "max_calls": _option(
-        "--max-calls",
-        type=int,
-        help="Stop before more calls than this are made.",
-    ),
-    "max_usd": _option(
-        "--max-usd",
-        type=float,
-        help="Stop before more money than this is spent.",
-    ),
-    "set": _option(
-        "--set",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="One setting, such as max_cards=1; may be repeated.",
-    ),
-    "config": _option(
-        "--config",
-        type=PATH,
-        help="A TOML file; by default kace.toml if it exists.",
-    ),
-    "subject": _option(
-        "--subject", help="Subject named in prompts (default: mathematics)."
-    ),
-    "json": _option(
-        "--json", is_flag=True, help="Print results as JSON on standard output."
-    ),
+TYPES = {
+    "path": PATH,
+    "count": click.IntRange(min=1),
+    "int": click.INT,
+    "float": click.FLOAT,
 }
+TABLE = Path(__file__).parents[1] / "data" / "options.toml"
+SHARED = tomllib.loads(TABLE.read_text(encoding="utf-8"))
 pass_options = click.make_pass_decorator(Options, ensure=True)
 
 
@@ -227,7 +136,15 @@ def takes(*names: str) -> Callable[[Verb], Verb]:
     def decorate(verb: Verb) -> Verb:
         decorated = pass_options(verb)
         for name in reversed((*names, *EVERYWHERE)):
-            decorated = SHARED[name](decorated)
+            row = dict(SHARED[name])
+            option = click.option(
+                *row.pop("flags"),
+                type=TYPES.get(row.pop("type", "")),
+                expose_value=False,
+                callback=_remember,
+                **row,
+            )
+            decorated = option(decorated)
         return decorated
 
     return decorate

@@ -37,7 +37,7 @@ HEAD = (
     "against base",
     "95 % interval",
 )
-LISTED = 12  # problems named in a line; the rest are counted
+LISTED = 12  # cards in a table; the rest are counted
 
 
 @click.command("report")
@@ -134,7 +134,7 @@ def evaluation_record(found: Evaluation) -> dict[str, Any]:
 
 
 def comparison_lines(found: Evaluation) -> Iterator[str]:
-    """Yield the table, base first; then each comparison with its changed problems and harm."""
+    """Yield the table, base first; then each comparison with what its cards did."""
     several = len(found.comparisons) > 1
     rows: list[Sequence[str]] = [
         (*HEAD, "p (Holm)" if several else "p", "changed")
@@ -146,10 +146,6 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
     for each in found.comparisons:
         yield ""
         yield _ascii(each.sentence)
-        if each.gained:
-            yield f"  gained {_names(each.gained)}"
-        if each.lost:
-            yield f"  lost   {_names(each.lost)}"
         if each.harm:
             yield f"  cards  {each.harm.words}"
             for line in _card_lines(each.harm):
@@ -158,45 +154,41 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
 
 def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
     seeds = f" x {len(arm.seeds)}" if len(arm.seeds) > 1 else ""
-    interval = (
-        f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}" if arm.wilson else ""
-    )
+    interval = ""
+    if arm.wilson:
+        interval = f"{arm.wilson.low:.1%} to {arm.wilson.high:.1%}"
     ours = (
-        _ascii(f"{arm.name} ({arm.note})" if arm.note else arm.name),
+        f"{arm.name} ({arm.note})" if arm.note else arm.name,
         f"{arm.problems:,}{seeds}",
         "" if arm.accuracy is None else f"{arm.accuracy:.1%}",
         interval,
         f"{arm.paper_calls:.2f}" if arm.paper_calls else "",
     )
-    if found is None:
-        return (*ours, "(base)", "", "", "")
-    p = p_text(found.adjusted).removeprefix("p ").removeprefix("= ")
-    ends = " to ".join(points(end) for end in found.interval)
-    changed = f"+{len(found.gained)} -{len(found.lost)}"
-    return (*ours, _ascii(points(found.difference)), _ascii(ends), p, changed)
+    theirs = ("(base)", "", "", "")
+    if found:
+        theirs = (
+            points(found.difference),
+            " to ".join(map(points, found.interval)),
+            p_text(found.adjusted).removeprefix("p ").removeprefix("= "),
+            f"+{len(found.gained)} -{len(found.lost)}",
+        )
+    return tuple(map(_ascii, ours + theirs))
 
 
 def _card_lines(harm: Harm) -> Iterator[str]:
     """Yield right and wrong cards, then each card, the most harmful first."""
     if not harm.cards:
         return
-    rows = [("card", "shown", "gained", "broken", "")]
+    rows: list[Sequence[str]] = [("card", "shown", "gained", "broken", "")]
     for each in (*harm.kinds, *harm.cards[:LISTED]):
         flag = "breaks more than it gains" if each.flagged else ""
-        counts = (f"{each.shown:,}", f"{each.gained:,}", f"{each.broken:,}")
+        counts = map(str, (each.shown, each.gained, each.broken))
         rows.append((plain(each.card), *counts, flag))
     yield from aligned(rows)
     if len(harm.cards) > LISTED:
         yield f"and {len(harm.cards) - LISTED:,} more"
 
 
-def _names(changed: Sequence[str]) -> str:
-    """Return the changed problems by name."""
-    names = [_ascii(name, 40) for name in changed[:LISTED]]
-    rest = len(changed) - LISTED
-    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-def _ascii(text: str, limit: int | None = None) -> str:
+def _ascii(text: str) -> str:
     """Return text for any terminal: a minus sign that it cannot show would turn a loss into a gain."""
-    return plain(text, limit).replace("\N{MINUS SIGN}", "-")
+    return plain(text).replace("\N{MINUS SIGN}", "-")

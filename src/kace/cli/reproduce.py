@@ -106,7 +106,7 @@ def command(
         tuple(solver),
         options.get("teacher"),
     )
-    size = _write_splits(recipe, config, options.limit)
+    size = _write_splits(recipe, config, options.get("limit"))
     check_recipe(recipe)
     commands = recipe.commands()
     print_lines(f"kace {shlex.join(words)}" for words in commands)

@@ -73,10 +73,7 @@ def command(
         )
 
         def print_address(url: str) -> None:
-            what = config.model
-            if config.tree:
-                what += f" and {config.tree}"
-            note(f"kace: {what} on {url}/v1 (Ctrl-C ends)")
+            note(f"kace: {config.model} on {url}/v1 (Ctrl-C ends)")
 
         disable_full_collections()
         asyncio.run(run(server, opened, ready=print_address))
@@ -149,23 +146,19 @@ def view(
     if not places:
         places = [Path("runs") if Path("runs").is_dir() else Path()]
     workspace = Workspace(places)
-    if export is None:
-        _serve_pages(workspace, port, browser=not no_browser)
+    if export is not None:
+        from kace.report.pages import export as write_pages
+
+        written = write_pages(workspace, export)
+        note(f"export       {export / 'index.html'} ({len(written):,} pages)")
         return
-    from kace.report.pages import export as write_pages
-
-    written = write_pages(workspace, export)
-    note(f"export       {export / 'index.html'} ({len(written):,} pages)")
-
-
-def _serve_pages(workspace: Workspace, port: int, *, browser: bool) -> None:
     from kace.report.server import create_app, serve
 
     def report_address(address: str) -> None:
         """Print the address, and open the browser beside the server."""
         print(address, flush=True)
         note("kace: Ctrl-C ends")
-        if browser:
+        if not no_browser:
             click.launch(address)
 
     with listening(port=port) as opened:

@@ -100,11 +100,12 @@ def command(
 
 def _problem_text(given: str | None) -> str:
     """Return the problem that was typed, or read it from standard input."""
-    interactive = sys.stdin is None or sys.stdin.isatty()
-    if given == "-" or (given is None and not interactive):
+    if given is None and sys.stdin and not sys.stdin.isatty():
+        given = "-"
+    # What is typed is UTF-8 even if the locale is not.
+    text = os.fsencode(given or "").decode("utf-8", "replace")
+    if text == "-":
         text = sys.stdin.read()
-    else:  # what is typed is UTF-8 even if the locale is not
-        text = os.fsencode(given or "").decode("utf-8", "replace")
     if text.strip():
         return text.strip()
     raise UsageError(
@@ -180,7 +181,7 @@ def _solve_file(
 ) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
-    problems = load_problems(path, config.fields, options.limit)
+    problems = load_problems(path, config.fields, options.get("limit"))
     tree = open_tree(config.tree) if config.tree else None
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)
@@ -268,11 +269,13 @@ def audit_line(solution: Solution) -> str:
         calls,
         ", ".join(reads),
         *solution.policies,
-        _synthesis_text(solution),
-        f"{usage.input + usage.output:,} tokens",
-        f"{solution.seconds:.1f} s",
     ]
-    return "  ".join(part for part in parts if part)
+    if solution.synthesis:
+        answer = solution.synthesis.answer or solution.synthesis.outcome.value
+        parts.append(f"synthesis {plain(answer, 18)}")
+    parts.append(f"{usage.input + usage.output:,} tokens")
+    parts.append(f"{solution.seconds:.1f} s")
+    return "  ".join(filter(None, parts))
 
 
 def _read_text(recall: RetrievedContext) -> str:
@@ -281,13 +284,6 @@ def _read_text(recall: RetrievedContext) -> str:
     if recall.abstained:
         return f"abstained from {cards}"
     return f"shown {len(recall.cards)} of {cards}"
-
-
-def _synthesis_text(solution: Solution) -> str:
-    attempt = solution.synthesis
-    if attempt is None:
-        return ""
-    return f"synthesis {plain(attempt.answer or attempt.outcome.value, 18)}"
 
 
 def explanation(solution: Solution) -> str:
@@ -385,7 +381,7 @@ def side_by_side(
 
 def _result(solution: Solution) -> tuple[str, str, str]:
     """Return the answer, its verdict, and the attempts of the last tier that gave it."""
-    answer = plain(solution.answer, 24) if solution.answer else "no answer"
+    answer = plain(solution.answer or "no answer", 24)
     last = solution.tiers[-1]
     agreed = f"no agreement in {len(solution.attempts)} attempts"
     if solution.exit is last.tier.exit and last.vote.leader:

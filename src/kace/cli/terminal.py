@@ -91,13 +91,6 @@ def decoded(data: bytes) -> str:
         raise DataError("not UTF-8", fix="save it as UTF-8") from None
 
 
-def write_bytes(text: str) -> None:
-    """Write a text to standard output: the same bytes on every terminal and locale."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode())
-
-
 def print_lines(lines: Iterable[str]) -> None:
     """Print results, line by line."""
     for line in lines:
@@ -116,11 +109,6 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
 def on_terminal() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
-
-
-def can_redraw() -> bool:
-    """Whether standard error is a terminal, which can redraw a line."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def columns() -> int:
@@ -162,7 +150,7 @@ class RunProgress:
         self.before += 1
 
     def __enter__(self) -> Self:
-        if can_redraw():
+        if sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.live import Live
 

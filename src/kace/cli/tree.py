@@ -48,7 +48,6 @@ from kace.cli.terminal import (
     print_lines,
     read_input,
     run_async,
-    write_bytes,
 )
 from kace.config import tree_path
 from kace.errors import KaceError, UsageError
@@ -286,7 +285,8 @@ def thaw(tree: Path) -> None:
 @TREE
 def export(tree: Path) -> None:
     """Write the whole tree as JSON to standard output."""
-    write_bytes(formats.to_json(open_tree(tree)))
+    # As bytes, it is the same in every locale.
+    click.echo(formats.to_json(open_tree(tree)).encode(), nl=False)
 
 
 def _open_store(path: Path) -> TreeStore:

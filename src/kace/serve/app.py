@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 
 SOLVER = "kace"
 JSON = "application/json"
+EVENT = b"data: %b\n\n"
 MAX_BODY = 2_000_000
 MAX_ANSWER = 60  # characters of an answer in a step
 IGNORED = {
@@ -156,10 +157,6 @@ class _Message(BaseModel):
         return "\n".join(part.text for part in self.content)
 
 
-class _StreamOptions(BaseModel):
-    include_usage: bool | None = None
-
-
 class ChatBody(BaseModel):
     """The parts of a request body that are read, and the others."""
 
@@ -168,7 +165,7 @@ class ChatBody(BaseModel):
     model: str
     messages: list[_Message] = Field(min_length=1)
     stream: bool | None = Field(default=None, strict=True)
-    stream_options: _StreamOptions | None = None
+    stream_options: dict[str, bool | None] | None = None
     n: Literal[1] | None = None  # one vote over many attempts
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
 
@@ -256,11 +253,7 @@ def _chunk(
     """Return a part of a completion as an event of a stream."""
     kind = "chat.completion.chunk"
     choice = {"delta": delta, "finish_reason": finish}
-    return _event(_body(head, kind, choice, **fields))
-
-
-def _event(data: bytes) -> bytes:
-    return b"data: " + data + b"\n\n"
+    return EVENT % _body(head, kind, choice, **fields)
 
 
 def _usage(usage: Usage) -> dict[str, object]:
@@ -366,9 +359,8 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         )
 
     async def list_models(request: Request) -> Response:
-        models = []
-        for name in (SOLVER, served):
-            models.append({"id": name, "object": "model", "owned_by": SOLVER})
+        model = {"object": "model", "owned_by": SOLVER}
+        models = [{"id": SOLVER, **model}, {"id": served, **model}]
         body = _encode({"object": "list", "data": models})
         return Response(body, media_type=JSON)
 
@@ -462,11 +454,11 @@ async def _stream(
         done = await solving
         yield _chunk(head, {"content": done.content})
         yield _chunk(head, {}, "stop", kace=done.kace)
-        if body.stream_options and body.stream_options.include_usage:
+        if (body.stream_options or {}).get("include_usage"):
             yield _chunk(head, {}, choices=[], usage=done.usage)
-        yield _event(b"[DONE]")
+        yield EVENT % b"[DONE]"
     except ApiError as error:
-        yield _event(error.body())
+        yield EVENT % error.body()
     finally:
         solving.cancel()
 
@@ -616,11 +608,13 @@ def _as_api_error(error: KaceError) -> ApiError:
 
 def _details(solution: Solution) -> dict[str, object]:
     """Return how the answer came about: the winner first, then by votes."""
-    votes: list[dict[str, Any]] = []
-    for group in solution.classes:
+    groups = sorted(
+        solution.classes,
+        key=lambda each: (-len(each.positions), each.answer != solution.answer),
+    )
+    votes = []
+    for group in groups:
         votes.append({"answer": group.answer, "votes": len(group.positions)})
-    votes.sort(key=lambda vote: vote["answer"] != solution.answer)
-    votes.sort(key=lambda vote: vote["votes"], reverse=True)
     cards: dict[str, None] = {}
     for recall in solution.recalls:
         cards |= dict.fromkeys(recall.cards)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -121,17 +120,13 @@ def find_cards(
 ) -> dict[str, Any]:
     """Return cards by the score that decides what attempts are shown."""
     relevance = Relevance(tree, config)
-    scores: Mapping[str, float] = relevance.scores(query)
-    cards = []
-    for card_id in sorted(scores, key=lambda each: (-scores[each], each)):
+    cards: list[dict[str, Any]] = []
+    for card_id, score in relevance.scores(query).items():
         card = tree.card(card_id)
         if card.status is not Status.DEPRECATED:
-            shown = {
-                "card_id": card_id,
-                "relevance": round(scores[card_id], 3),
-                "payload": card.payload,
-            }
-            cards.append(shown)
+            shown = {"card_id": card_id, "relevance": round(score, 3)}
+            cards.append({**shown, "payload": card.payload})
+    cards.sort(key=lambda each: (-each["relevance"], each["card_id"]))
     return {
         "relevant": len(cards),
         "threshold": relevance.threshold,
