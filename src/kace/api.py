@@ -222,7 +222,7 @@ async def asolve_many(
 
         with Run(Path(out), manifest, texts=config.problem_texts) as run:
             await solve_into(
-                run, once, config, tree, model=given, on_solved=keep
+                run, once, config, tree, keep, on_known=keep, model=given
             )
     found = {solution.problem: solution for solution in solved}
     return [found[problem.id] for problem in asked]
@@ -233,21 +233,16 @@ async def solve_into(
     problems: Sequence[Problem],
     config: Config,
     tree: EpistemicTree | None,
-    *,
     on_solved: OnSolution,
+    *,
+    on_known: OnSolution,
     model: ChatModel | None = None,
     observer: Observer | None = None,
 ) -> None:
     """Solve what is pending in a run.
 
-    `on_solved` is called with every solution, those of before too.
+    `on_solved` is called with each new solution, `on_known` with those of before.
     """
-
-    def on_known(solution: Solution) -> None:
-        on_solved(solution)
-        if observer:
-            observer.solved(solution)
-
     calls = run.calls if model is None else None
     async with open_session(
         config, calls=calls, model=model, tree=tree, observer=observer

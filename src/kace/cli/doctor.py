@@ -84,10 +84,10 @@ def _endpoint(config: Config, url: str) -> str:
         with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as reply:
             listed = [row["id"] for row in json.load(reply).get("data", [])]
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        fix = "is the server up, and does --base-url end in /v1?"
-        if getattr(error, "code", None) in (401, 403):
-            fix = "check the key"
-        raise KaceError(one_line(f"{base}: {error}"), fix=fix) from None
+        raise KaceError(
+            one_line(f"{base}: {error}"),
+            fix="is the server up, does --base-url end in /v1? Else check the key",
+        ) from None
     if listed and name not in listed:
         raise KaceError(
             one_line(f"{base} has no model '{name}'"),

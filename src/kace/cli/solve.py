@@ -190,12 +190,16 @@ def _solve_file(
     as_json = options.as_json
     with Run(folder, manifest, texts=config.problem_texts) as run:
 
-        def on_solved(solution: Solution) -> None:
+        def show(solution: Solution) -> None:
             if as_json or explain:
                 whole = with_texts(solution, run.calls)
                 print(_details(whole, as_json, explain), flush=True)
             if not as_json:
                 print(audit_line(solution), flush=True)
+
+        def show_known(solution: Solution) -> None:
+            show(solution)
+            progress.recalled(solution)
 
         with RunProgress(len(problems)) as progress:
             work = solve_into(
@@ -203,7 +207,8 @@ def _solve_file(
                 problems,
                 config,
                 tree,
-                on_solved=on_solved,
+                show,
+                on_known=show_known,
                 observer=progress,
             )
             run_async(work, resumable=True)
