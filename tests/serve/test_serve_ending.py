@@ -104,8 +104,8 @@ def test_a_client_that_leaves_ends_its_calls_and_nobody_elses(stream: bool):
 
 
 def test_a_server_that_stops_lets_requests_finish():
-    model = Watched(latency=0.6)
-    with Running(model, grace=10.0) as server:
+    model = Watched(latency=3.0)
+    with Running(model, grace=60.0) as server:
         with knock(server, "a?") as whole, knock(server, "b?", stream=True) as streamed:
             assert until(lambda: model.under_way == 4)
             server.stop()
