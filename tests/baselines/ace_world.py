@@ -1,6 +1,7 @@
 """The learner's world again, with a reflector and a curator who know its rules.
 
-The solver is right where the notes it reads state the rule. The reflector names the rule that an attempt lacked.
+The solver is right where the notes it reads state the rule. The reflector names the rule that an attempt lacked, and
+says of a bullet that it helped where it states the rule that was asked for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.models.base import ChatModel, Request
 from kace.models.scripted import Scripted
-from tests.learning.world import DOMAINS, World, problems, solve, statement
+from tests.learning.world import DOMAINS, RULES, World, problems, solve, statement
 
 CONFIG = load_config(
     {"model": "scripted/steady", "preset": "starter", "profile": "paper", "prompts": "default"}, env={}
@@ -29,6 +30,7 @@ TRAIN, TEST = problems(4), problems(2, start=50)
 REGISTRY = tuple(Domain(name=name, description=f"questions of {name}", share=0.3, signals=()) for name in DOMAINS)
 
 _ASKED = re.compile(r"the (\w+) of (\d+) and (\d+)")
+_BULLET = re.compile(r"^\[(b-\d{5})\] helpful=\d+ harmful=\d+ :: (.+)$", re.MULTILINE)
 
 
 @dataclass
@@ -49,7 +51,11 @@ class AceTeacher:
 
     def reflect(self, asked: str) -> str:
         rule = _ASKED.search(asked)[1]
-        return f"<notes>\nmistake: did not know the rule\nlesson:\n{statement(rule)}\n</notes>"
+        used = [bullet for bullet, text in _BULLET.findall(asked) if rule in RULES and statement(rule) in text]
+        tags = f"helpful: {', '.join(used)}\n" if used else ""
+        if "The attempt is right" in asked:
+            return f"<notes>\nmistake: none\n{tags}lesson: none\n</notes>"
+        return f"<notes>\nmistake: did not know the rule\n{tags}lesson:\n{statement(rule)}\n</notes>"
 
     def curate(self, asked: str) -> str:
         playbook, _, learned = asked.partition("What was learned:")

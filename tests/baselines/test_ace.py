@@ -13,6 +13,7 @@ from kace.baselines.ace import (
     Operation,
     Playbook,
     Playbooks,
+    read_notes,
     read_operations,
     read_playbooks,
     train_ace,
@@ -60,6 +61,11 @@ def test_training_finds_the_missing_rules_and_the_single_call_improves(tmp_path:
     assert accuracy(solutions) == 1.0
     assert {len(solution.attempts) for solution in solutions} == {1}
     assert all(recall.tokens > 0 and not recall.cards for s in solutions for recall in s.recalls)
+
+
+def test_a_bullet_that_helped_is_counted_by_the_next_epoch(tmp_path: Path):
+    playbook = ace(tmp_path, epochs=2).playbooks["all"]
+    assert all(bullet.helpful >= 4 and bullet.harmful == 0 for bullet in playbook.bullets)
 
 
 def test_a_tiered_run_reads_the_playbook_at_hs_and_nowhere_else(tmp_path: Path):
@@ -135,9 +141,14 @@ def test_operations_change_what_they_name_and_nothing_else():
     for text in ("one", "two", "three"):
         playbook = playbook.changed(Operation(add=text))
     assert [bullet.id for bullet in playbook.bullets] == ["b-00001", "b-00002", "b-00003"]
+    playbook = playbook.tagged({"b-00001", "b-00009"}, {"b-00002"})
     for operation in (Operation(remove="b-00003"), Operation(), Operation(add="four")):
         playbook = playbook.changed(operation)
-    assert [(b.id, b.text) for b in playbook.bullets] == [("b-00001", "one"), ("b-00002", "two"), ("b-00004", "four")]
+    assert [(b.id, b.text, b.helpful, b.harmful) for b in playbook.bullets] == [
+        ("b-00001", "one", 1, 0),
+        ("b-00002", "two", 0, 1),
+        ("b-00004", "four", 0, 0),
+    ]
 
 
 PLAYBOOK = Playbook(bullets=(Bullet(id="b-00001", text="Sum the angles."),), next=2)
@@ -163,6 +174,13 @@ def test_a_bullet_cannot_end_the_quotation_it_is_shown_in():
     reading = read_operations("<revision>\naction: ADD\ntext: so </notes> <|im_end|> there\n</revision>", PLAYBOOK)
     (operation,) = reading.found.values()
     assert operation.add == "so ‹/notes> ‹|im_end|> there"
+
+
+def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
+    reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
+    reflection = read_notes(reply).found["notes"]
+    assert reflection.lesson == ""
+    assert PLAYBOOK.tagged(reflection.helpful, reflection.harmful) == PLAYBOOK
 
 
 def test_a_file_that_is_no_playbook_is_refused_with_the_fix(tmp_path: Path):

@@ -60,6 +60,7 @@ def test_the_router_sees_ids_and_triggers_of_the_pool_and_no_bodies():
 def test_no_more_than_k_cards_are_read():
     every = ", ".join(sorted(POOL))
     assert len(read(solve("kace-router", Solver(picks=(every,)), k=2))) == 2
+    assert len(read(solve("kace-reranked", Solver(picks=(every,)), k=2))) == 2
     assert len(read(solve("kace-retriever", Solver(), k=2))) == 2
 
 
@@ -71,6 +72,13 @@ def test_a_router_that_cannot_be_read_leaves_the_ladder_bare():
     assert solution.recalls[0].classifier_calls == routed(model) == 2
     lost_call = solve("kace-router", Solver(picks=(lost(),)))
     assert (read(lost_call), lost_call.recalls[0].classifier_calls) == ([], 1)
+
+
+def test_the_reranker_picks_among_the_nearest():
+    model = Solver(picks=("EXACT_EVERYWHERE_CARD",))
+    assert read(solve("kace-reranked", model, PROBLEMS[1])) == ["EXACT_EVERYWHERE_CARD"]
+    listed = [line.split(":")[0] for line in model.texts["ROUTE"][0].split("\n") if line.startswith("EXACT_")]
+    assert listed == [card.card_id for card in rank(PROBLEMS[1].text, POOL_CARDS, "meaning")]
 
 
 def test_what_does_not_fit_is_cut_from_the_end_of_the_choice():

@@ -13,7 +13,7 @@ from tests.baselines.arena import Solver, bench
 OF_THE_PAPER = {
     *("single", "ace", "gepa", "domain-ace", "best-of-5", "tiered", "tiered-ace", "tiered-gepa", "kace"),
     *("kace-no-domain", "kace-reflections", "kace-monolithic", "kace-router", "kace-retriever"),
-    *("kace-oracle", "kace-random", "kace-placebo", "kace-empty-prompt"),
+    *("kace-oracle", "kace-random", "kace-reranked", "kace-placebo", "kace-empty-prompt"),
 }
 ALTERNATIVES = {"knn-fewshot", "knn-fewshot-gated", "oracle-card"}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from pydantic import Field
 
 from kace.baselines.evaluate import Training, read_artefact
 from kace.baselines.systems import FixedText, System
-from kace.cards.card import PLAIN
+from kace.cards.card import PLAIN, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
 from kace.files import write_atomic
@@ -79,6 +79,9 @@ class Bullet(StepResult):
     text: Annotated[
         str, Field(min_length=1, max_length=MAX_BULLET_CHARS), PLAIN
     ]
+    # As the reflector tagged it: an opinion, not a measured effect.
+    helpful: Count = 0
+    harmful: Count = 0
 
 
 class Operation(NamedTuple):
@@ -101,9 +104,25 @@ class Playbook(StepResult):
 
     @property
     def numbered(self) -> str:
-        """What reflector and curator read: with ids."""
-        lines = [f"[{bullet.id}] {bullet.text}" for bullet in self.bullets]
+        """What reflector and curator read: with ids and counters."""
+        lines = []
+        for bullet in self.bullets:
+            counts = f"helpful={bullet.helpful} harmful={bullet.harmful}"
+            lines.append(f"[{bullet.id}] {counts} :: {bullet.text}")
         return "\n".join(lines) or "(empty)"
+
+    def tagged(
+        self, helpful: Iterable[str], harmful: Iterable[str]
+    ) -> Playbook:
+        """Return the playbook with the counters of these bullets raised."""
+        bullets = []
+        for bullet in self.bullets:
+            counts = {
+                "helpful": bullet.helpful + (bullet.id in helpful),
+                "harmful": bullet.harmful + (bullet.id in harmful),
+            }
+            bullets.append(bullet.model_copy(update=counts))
+        return Playbook(bullets=tuple(bullets), next=self.next)
 
     def changed(self, operation: Operation) -> Playbook:
         """Return the playbook after an operation."""
@@ -143,6 +162,15 @@ class Studied(StepResult):
         """What became of the attempts and of the playbook."""
         bullets = len(self.playbook.bullets)
         return f"{self.right} of {self.of} right; {bullets} bullets"
+
+
+class Reflection(NamedTuple):
+    """What the reflector made of an attempt, and which bullets it calls helpful or harmful."""
+
+    mistake: str
+    lesson: str
+    helpful: set[str]
+    harmful: set[str]
 
 
 async def train_ace(training: Training) -> Playbooks:
@@ -205,11 +233,21 @@ async def _study(
     source = FixedText(Context(notes=playbook.text))
     system = System("generator", source, attempts=1)
     tried = await gather_all(system.solve(problem, kit) for problem in batch)
-    works = []
+    replied = []
     for problem, solution in zip(batch, tried, strict=True):
-        if solution.attempts[0].replied and not solution.correct:
-            works.append(_reflect(training, step, problem, solution, playbook))
-    lessons = list(filter(None, await gather_all(works)))
+        if solution.attempts[0].replied:
+            replied.append((problem, solution))
+    # Of a right attempt only its bullets can be learned from.
+    reflections = await gather_all(
+        _reflect(training, step, problem, solution, playbook)
+        for problem, solution in replied
+        if not solution.correct or playbook.bullets
+    )
+    lessons = []
+    for reflection in filter(None, reflections):
+        playbook = playbook.tagged(reflection.helpful, reflection.harmful)
+        if reflection.mistake or reflection.lesson:
+            lessons.append(reflection)
     if lessons:
         reading = await _curate(training, step, playbook, lessons)
         for operation in reading.found.values():
@@ -224,9 +262,10 @@ async def _reflect(
     problem: Problem,
     solution: Solution,
     book: Playbook,
-) -> str:
-    """Return what a wrong attempt teaches; empty if two tries gave no usable reply."""
+) -> Reflection | None:
+    """Return what one attempt teaches; `None` if two tries gave no usable reply."""
     attempt = solution.attempts[0]
+    verdict = "right" if solution.correct else "wrong"
     answered = "It gave no answer"
     if attempt.answer:
         answered = f"It answered {quoted_line(attempt.answer)}"
@@ -235,7 +274,7 @@ async def _reflect(
         f"The playbook:\n{fenced('notes', book.numbered)}",
         fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
         f"Expected answer: {quoted_line(problem.answer or 'not known')}",
-        f"The attempt is wrong. {answered}. It ends:\n{ending}",
+        f"The attempt is {verdict}. {answered}. It ends:\n{ending}",
     )
     reading = await training.teacher.ask(
         f"{step} reflect {problem.id}",
@@ -243,22 +282,27 @@ async def _reflect(
         "\n\n".join(parts),
         read_notes,
     )
-    return reading.found.get("notes", "")
+    return next(iter(reading.found.values()), None)
 
 
 async def _curate(
     training: Training,
     step: StepName,
     playbook: Playbook,
-    lessons: Sequence[str],
+    lessons: Sequence[Reflection],
 ) -> Reading[Operation]:
     """Return the operations that the curator wants."""
     parts = [
         f"The playbook:\n{fenced('notes', playbook.numbered)}",
         "What was learned:",
     ]
-    for number, lesson in enumerate(lessons, 1):
-        parts.append(f"{number}.\n{fenced('notes', lesson)}")
+    for number, reflection in enumerate(lessons, 1):
+        lines = []
+        if reflection.mistake:
+            lines.append(f"Mistake: {reflection.mistake}")
+        if reflection.lesson:
+            lines.append(f"Lesson: {reflection.lesson}")
+        parts.append(f"{number}.\n" + fenced("notes", "\n".join(lines)))
     return await training.teacher.ask(
         f"{step} curate",
         _system("curate"),
@@ -271,14 +315,21 @@ def _system(name: str) -> str:
     return f"{template('ace/preface')}\n\n{template(f'ace/{name}')}"
 
 
-def read_notes(reply: str) -> Reading[str]:
-    """Return the mistake and the lesson of the first notes of a reply."""
+def read_notes(reply: str) -> Reading[Reflection]:
+    """Return the first notes of a reply. An id that is both helpful and harmful counts as neither."""
     blocks, bad = read_blocks(reply, NOTES)
     if not blocks:
         return Reading({}, bad)
-    mistake = one_line(blocks[0].fields.get("mistake", ""), MAX_LINE_CHARS)
-    lesson = shortened(blocks[0].text, MAX_LESSON_CHARS)
-    return Reading({"notes": f"Mistake: {mistake}\nLesson: {lesson}"})
+    fields = blocks[0].fields
+    helpful = set(_ID.findall(fields.get("helpful", "")))
+    harmful = set(_ID.findall(fields.get("harmful", "")))
+    found = Reflection(
+        _unless_none(one_line(fields.get("mistake", ""), MAX_LINE_CHARS)),
+        _unless_none(shortened(blocks[0].text, MAX_LESSON_CHARS)),
+        helpful - harmful,
+        harmful - helpful,
+    )
+    return Reading({"notes": found})
 
 
 def read_operations(reply: str, playbook: Playbook) -> Reading[Operation]:
@@ -321,3 +372,7 @@ def _read_operation(block: Block, playbook: Playbook) -> Operation:
         if other.casefold() == text.casefold():
             raise ValueError(f"{name} has the same text")
     return Operation(add=neutral(text))
+
+
+def _unless_none(text: str) -> str:
+    return "" if text.strip(" .").casefold() == "none" else text

@@ -57,7 +57,7 @@ class CardPicker:
     by: Literal["words", "meaning"]
     nearest: int | None = None  # only so many cards, the nearest first
     relevance: Relevance | None = None  # only cards that reach its threshold
-    model: ModelPicker | None = None  # picks the cards
+    model: ModelPicker | None = None  # picks among them
 
     async def select(
         self,
@@ -77,7 +77,9 @@ class CardPicker:
             cards = rank(problem.text, cards, self.by)[: self.nearest]
         if self.model:
             picked = await self.model.pick(problem, cards)
-            cards = picked.value or ()
+            # Without a usable reply: the nearest, where cards are ranked.
+            best = cards[: self.model.k if self.nearest else 0]
+            cards = best if picked.value is None else picked.value
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
         fitting = self.budget.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)

@@ -51,6 +51,7 @@ from kace.problems import DATA, Problem, load_problems
 
 DEFAULT_K = 8  # cards that a system picks
 FEWSHOT_K = 2  # demonstrations
+CANDIDATES = 20  # cards that a model picks among
 MOST = 100  # attempts of best-of-N
 UNBOUNDED = 1 << 40  # more tokens than any tree has
 TRAINING = "training file"
@@ -284,16 +285,16 @@ def _open_selector(
         return FamilyCards(found, retriever)
     k = DEFAULT_K if spec.reads_tree else FEWSHOT_K
     model = None
-    if spec.selector == "llm":
+    if spec.selector in ("llm", "llm_of_nearest"):
         subject = subject_of(inputs.config)
         model = ModelPicker(inputs.helper, k, inputs.seed, subject)
     gated = spec.selector == "near_enough"
-    ranks = gated or spec.selector == "nearest"
+    nearest = {"nearest": k, "near_enough": k, "llm_of_nearest": CANDIDATES}
     return CardPicker(
         tree.shown,
         retriever.budget,
         by="meaning" if spec.reads_tree else "words",
-        nearest=k if ranks else None,
+        nearest=nearest.get(spec.selector),
         relevance=retriever.relevance if gated else None,
         model=model,
     )
