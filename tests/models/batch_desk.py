@@ -43,7 +43,7 @@ class Desk:
         self.ledger = Ledger(prices={f"{kind}/m": Price(10.0, 100.0)})
 
     def open(self, calls: CallStore) -> Cached:
-        model = Limited(self.make(), base=0.01, deadline=30)
+        model = Limited(self.make(), base=0.01, deadline=600)
         batched = Batched(model, open_jobs(model), calls, ledger=self.ledger, **self.options)
         return Cached(Metered(batched, self.ledger, "solver"), calls)
 
