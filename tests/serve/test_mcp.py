@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kace.cards.card import Provenance, Status
 from kace.cards.store import TreeStore
+from kace.cards.tree import Add
 from kace.cli import app
 from kace.cli import serve as verb
 from kace.errors import UsageError
-from tests.card_samples import small_tree
+from tests.card_samples import card, small_tree
 from tests.command import environment, run_kace
 from tests.models.chat_server import Answer, ChatServer
 
@@ -94,9 +96,9 @@ def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path):
             return (await client.list_tools()).tools
 
     tools = {tool.name: tool for tool in anyio.run(listed)}
-    assert list(tools) == ["solve"]
+    assert list(tools) == ["solve", "search_cards"]
     assert all(tool.annotations.read_only_hint and len(tool.description) > 60 for tool in tools.values())
-    assert [tool.input_schema.get("required", []) for tool in tools.values()] == [["problem"]]
+    assert [tool.input_schema.get("required", []) for tool in tools.values()] == [["problem"], ["query"]]
 
 
 def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_are_told(tmp_path: Path):
@@ -118,6 +120,26 @@ def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_a
     assert refused.failed and refused.text.endswith("the cap of 3 calls is reached")
 
 
+def test_cards_are_found_by_the_score_that_shows_them(tmp_path: Path):
+    tree = small_tree()
+    store = TreeStore.create(tmp_path / "mine", tree.domains, tree)
+    ladder = card("MICRO_LADDER_ON_A_WALL", payload="Useful when:\n- ladder leans on wall\n\nUse Pythagoras.")
+    old = Provenance(source="by hand", promotion_status=Status.DEPRECATED)
+    gone = card("MICRO_OLD_LADDER_RULE", payload="Useful when:\n- ladder leans on wall\n\nGuess.", provenance=old)
+    for each in (ladder, gone):
+        store.apply(Add(each), author="test")
+    query = {"query": "A ladder leans on a wall. How high does it reach?"}
+    (own,) = asked(tmp_path, ["--tree", "mine", "--model", "scripted/steady"], ("search_cards", query))
+    assert own.found["cards"][0]["card_id"] == "MICRO_LADDER_ON_A_WALL"
+    assert own.found["cards"][0]["payload"] == ladder.payload
+    assert "MICRO_OLD_LADDER_RULE" not in json.dumps(own.found["cards"])
+    search = ("search_cards", {"query": SPEED, "limit": 1})
+    (shipped,) = asked(tmp_path, ["--tree", "starter", "--model", "scripted/steady"], search)
+    (best,) = shipped.found["cards"]
+    assert "AVERAGE_SPEED" in best["card_id"]
+    assert best["relevance"] > shipped.found["threshold"] and shipped.found["relevant"] > 1
+
+
 def test_no_tool_writes_to_what_it_reads(tmp_path: Path):
     TreeStore.create(tmp_path / "tree", small_tree().domains, small_tree())
 
@@ -129,6 +151,7 @@ def test_no_tool_writes_to_what_it_reads(tmp_path: Path):
     heard = asked(
         tmp_path,
         ["--tree", "tree", "--model", "scripted/steady"],
+        ("search_cards", {"query": "sum of squares"}),
         ("solve", {"problem": "Six times seven?"}),
     )
     assert all(each.found for each in heard)
@@ -141,6 +164,7 @@ def test_bad_input_is_refused_by_name(tmp_path: Path):
         "problem\n  Input should be a valid string": ("solve", {"problem": ["1"]}),
         "problem\n  String should match pattern": ("solve", {"problem": " \n"}),
         "seed\n  Input should be less than": ("solve", {"problem": "1", "seed": 10**30}),
+        "limit\n  Input should be less than or equal to 20": ("search_cards", {"query": "x", "limit": 21}),
     }
     heard = asked(tmp_path, ["--model", "scripted/steady", "--tree", "starter"], *bad.values())
     for wanted, each in zip(bad, heard, strict=True):

@@ -89,9 +89,9 @@ def command(
     help="Write the skill into this folder of skills, and stop.",
 )
 def mcp(options: Options, skill: Path | None) -> None:
-    """Offer kace to agents: a tool over stdio (MCP), or a skill.
+    """Offer kace to agents: tools over stdio (MCP), or a skill.
 
-    The tool is solve. It writes nothing, and reads only --tree.
+    The tools are solve and search_cards. They write nothing, and read only --tree.
     --max-calls and --max-usd hold for each solve.
     """
     if skill is not None:

@@ -1,6 +1,6 @@
-"""A tool of the Model Context Protocol, over stdio: solve.
+"""Tools of the Model Context Protocol, over stdio: solve and search_cards.
 
-It writes nothing, and no path of a client is ever opened.
+Neither writes anything, and no path of a client is ever opened.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+from kace.cards.card import Status
+from kace.cards.tree import EpistemicTree
+from kace.config import RetrievalConfig
+from kace.ladder.relevance import Relevance
 from kace.problems import Problem
 from kace.serve.app import (
     ApiError,
@@ -23,7 +27,9 @@ from kace.serve.app import (
     open_service,
 )
 
-INSTRUCTIONS = "Solve a problem by a vote of sampled attempts."
+INSTRUCTIONS = (
+    "Solve a problem by a vote of sampled attempts, search the cards of a tree."
+)
 ProblemText = Annotated[
     str,
     Field(
@@ -40,17 +46,26 @@ Seed = Annotated[
         description="Draws other samples; the same seed repeats them.",
     ),
 ]
+Query = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=20_000,
+        description="A problem's text, or a few words.",
+    ),
+]
+Limit = Annotated[int, Field(ge=1, le=20)]
 
 
 async def serve_stdio(options: ServerOptions) -> None:
     """Answer a client until it closes standard input."""
     async with open_service(options) as service:
-        server = create_server(service)
+        server = create_server(service, options)
         await server.run_stdio_async()
 
 
-def create_server(service: SolveService) -> MCPServer:
-    """Return a server of the tool."""
+def create_server(service: SolveService, options: ServerOptions) -> MCPServer:
+    """Return a server of the tools; without a tree, there is none to search in."""
     server = MCPServer(
         "kace",
         version=version("kace"),
@@ -89,4 +104,31 @@ def create_server(service: SolveService) -> MCPServer:
         whole: dict[str, Any] = json.loads(text)
         return whole
 
+    tree = options.tree
+    if tree is not None:
+
+        @server.tool(annotations=read_only)
+        def search_cards(query: Query, limit: Limit = 5) -> dict[str, Any]:
+            """Find the cards of the tree that are relevant to a problem or to a few words, the most relevant first."""
+            return find_cards(tree, options.config.retrieval, query, limit)
+
     return server
+
+
+def find_cards(
+    tree: EpistemicTree, config: RetrievalConfig, query: str, limit: int
+) -> dict[str, Any]:
+    """Return cards by the score that decides what attempts are shown."""
+    relevance = Relevance(tree, config)
+    cards: list[dict[str, Any]] = []
+    for card_id, score in relevance.scores(query).items():
+        card = tree.card(card_id)
+        if card.status is not Status.DEPRECATED:
+            shown = {"card_id": card_id, "relevance": round(score, 3)}
+            cards.append({**shown, "payload": card.payload})
+    cards.sort(key=lambda each: (-each["relevance"], each["card_id"]))
+    return {
+        "relevant": len(cards),
+        "threshold": relevance.threshold,
+        "cards": cards[:limit],
+    }
