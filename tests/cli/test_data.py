@@ -30,8 +30,9 @@ def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(evaluate):
 
 
 def test_other_bytes_than_the_published_ones_are_refused(evaluate):
-    known = published_sets()["olymmath"]
-    with serving(FileServer({address(file): b"{}\n" for file in known.files})) as hub:
+    parts = published_sets()["olymmath"].splits.values()
+    files = {address(file): b"{}\n" for part in parts for file in part.files}
+    with serving(FileServer(files)) as hub:
         done = evaluate("olymmath", HF_ENDPOINT=hub.url)
     assert done.returncode == 1 and "refused: not the published file" in done.stderr
 

@@ -9,6 +9,7 @@ docs/answers.md lists the rules. Reading is bounded and never raises.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +34,7 @@ from kace.answers.exact import (
     is_letter,
 )
 
-MAX_ANSWER_CHARS = 2_000  # a longer text equals only itself
+MAX_ANSWER_CHARS = 2_000  # a longer text is known by its hash only
 MAX_NESTED = 12  # arguments within arguments
 
 _BOX = re.compile(
@@ -453,6 +454,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BACK = str.maketrans({"\1": "{", "\2": "}", "\3": r"\{", "\4": r"\}"})
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Digits of a hash could be read as a number; letters are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,6 +559,9 @@ def _last_box(text: str) -> str | None:
 def _read(text: str, percent: bool) -> Answer:
     plain = _ascii(text).strip()
     if len(plain) > MAX_ANSWER_CHARS:
+        digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass"))
+        name = digest.hexdigest().translate(_LETTERS)
+        plain = rf"\longtext{{{name}}}"
         return Answer(text, plain, Formula(plain))
     units: set[str] = set()
     plain = _clean(plain)

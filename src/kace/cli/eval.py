@@ -170,7 +170,7 @@ def note_plan(trial: Trial, folder: Path, dry_run: bool) -> None:
         solves -= len(Table.open(folder))
     attempts = spec_of(trial.system).attempts or LADDER_ATTEMPTS
     chars = sum(len(problem.text) for problem in trial.problems)
-    tokens = chars / CHARS_PER_TOKEN * solves / size
+    tokens = chars / CHARS_PER_TOKEN * solves / max(1, size)
     found = forecast_attempts(tokens, solves, attempts, config)
     for line in forecast_lines([found]):
         note(f"kace: {line}")

@@ -579,7 +579,10 @@ class Table:
         def read() -> dict[str, str]:
             return {problem.id: problem.text for problem in self.problems()}
 
-        return self._once("texts", read)
+        state = FileState()
+        if self.folder:
+            state = FileState.of(self.folder / PROBLEMS)
+        return self._once(("texts", state), read)
 
     @property
     def calls_folder(self) -> Path | None:
