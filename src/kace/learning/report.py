@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kace.cards.card import Card, Status, lift_of
+from kace.cards.card import Card, Status
 from kace.cards.store import TreeState, TreeStore
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
@@ -234,7 +234,7 @@ def _funnel(
         "admitted": len(proposals) - fates[Fate.WAITING] - fates[Fate.REFUSED],
         "merged": fates[Fate.MERGED],
         "kept": len(shown),
-        "unmeasured": sum(not lift_of(card) for card in shown),
+        "unmeasured": [c.provenance.validated_lift for c in shown].count(""),
         "validated": statuses[Status.VALIDATED],
         "retired": statuses[Status.DEPRECATED],
         "tokens": sum(map(estimate, shown)),
