@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Before numpy is imported: threads that wait for a busy core cost more than they save.
+pytest.MonkeyPatch().setenv("OPENBLAS_NUM_THREADS", "1")
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", PATIENT)
 settings.register_profile("fuzz", PATIENT, max_examples=10_000)
