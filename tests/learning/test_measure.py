@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 import pytest
 
 from kace.cards.card import Card, Difficulty, Provenance, Status
-from kace.cards.tree import Deprecate, EpistemicTree, applied
+from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
 from kace.config import load_config
 from kace.errors import KaceError
 from kace.ladder.policies import Dropout
@@ -32,7 +32,6 @@ from kace.learning.measure import (
     retire,
     shrink,
     status_of,
-    text_digest,
 )
 from kace.learning.study import BASE, LearnPlan, RunReading, Settings, StepName, Study, open_study
 from kace.models.base import AttemptKey, Failure, ModelError, Reply, Request
@@ -75,7 +74,7 @@ def plain_lift(records: list[Solution], card_id: str = "A") -> Lift:
         "hidden": sum(vote.made_without for vote in found),
         "problems": len({vote.problem for vote in found}),
     }
-    return Lift(card_id=card_id, method="dropout", effect=0, low=0, high=0, votes=tuple(found), **counts)
+    return Lift(card_id=card_id, effect=0, low=0, high=0, votes=tuple(found), **counts)
 
 
 def test_dropout_finds_known_effects_without_bias():
@@ -203,12 +202,12 @@ def test_problems_that_a_card_was_written_from_prove_nothing_for_others():
     tree = EpistemicTree.of(DOMAINS, [a_card("EXACT_A_CARD", provenance=own)])
     names = {"1": "mine", "2": "other", "3": "third"}
     good, none = votes("1", 6, 6, 0, 6), votes("2", 0, 6, 0, 6)
-    (alone,) = lifts_of({"EXACT_A_CARD": [good]}, tree, "dropout", names)
+    (alone,) = lifts_of({"EXACT_A_CARD": [good]}, tree, names)
     assert alone.helps > KEEP and alone.carries == 0
     assert status_of(alone, LIKELY) is Status.EXPERIMENTAL
-    (both,) = lifts_of({"EXACT_A_CARD": [good, none]}, tree, "dropout", names)
+    (both,) = lifts_of({"EXACT_A_CARD": [good, none]}, tree, names)
     assert both.problems == 2 and both.helps > both.carries
-    (more,) = lifts_of({"EXACT_A_CARD": [votes("2", 6, 6, 0, 6), votes("3", 6, 6, 0, 6)]}, tree, "dropout", names)
+    (more,) = lifts_of({"EXACT_A_CARD": [votes("2", 6, 6, 0, 6), votes("3", 6, 6, 0, 6)]}, tree, names)
     assert status_of(more, LIKELY) is Status.VALIDATED
 
 
@@ -263,7 +262,7 @@ def left_out(folder: Path, model: Remembering, then: Callable[[Study], None] = l
                 text = "".join(message.content for message in request.messages)
                 eligible = 1 if request.attempt.tier == "HS" else 3
                 assert sum(name in text for name in (HARM, HELP, IDLE, DEEP)) == eligible - 1
-            return list(lifts_of(found, TREE, "leave_one_out", {}))
+            return list(lifts_of(found, TREE, {}))
 
     return LOOP.run(work())
 
@@ -338,7 +337,6 @@ def a_tree(*names: str) -> EpistemicTree:
 def a_lift(name: str, effect: float, helps: float = 0.5, *rows: CardVotes, **fields: object) -> Lift:
     found = {
         "card_id": f"EXACT_{name}_CARD",
-        "method": "dropout",
         "effect": effect,
         "low": effect - 0.1,
         "high": effect + 0.1,
@@ -348,7 +346,6 @@ def a_lift(name: str, effect: float, helps: float = 0.5, *rows: CardVotes, **fie
         "problems": 9,
         "carries": helps,
         "votes": rows,
-        "text": text_digest(card(f"EXACT_{name}_CARD")),
     }
     return Lift.model_validate({**found, **fields})
 
@@ -383,7 +380,8 @@ def test_a_card_carries_its_figures_and_paired_counters(settings: Settings):
 def test_a_card_unlikely_to_help_is_retired_unless_it_was_rewritten():
     impact = Impact(lifts=(a_lift("A", -0.2, 0.1, LOSS), a_lift("B", 0.1, 0.5, GAIN)))
     tree = a_tree("A", "B", "C")
-    assert retire(tree, impact, LIKELY) == (Deprecate("EXACT_A_CARD"),)
-    assert retire(tree, impact, PAPER) == (), "only the curator retires by the paper"
+    assert retire(tree, tree, impact, LIKELY) == (Deprecate("EXACT_A_CARD"),)
+    assert retire(tree, tree, impact, PAPER) == (), "only the curator retires by the paper"
     other = a_card("EXACT_A_CARD", payload="Useful when:\n- new\n\nAnother text.", status=Status.EXPERIMENTAL)
-    assert retire(EpistemicTree.of(DOMAINS, [other]), impact, LIKELY) == ()
+    after = applied(tree, Edit(other))
+    assert retire(after, tree, impact, LIKELY) == ()

@@ -19,7 +19,7 @@ from kace.files import write_atomic
 from kace.ladder.tiers import TierName
 from kace.learning import StepResult
 from kace.learning.admit import Rulings, consolidate
-from kace.learning.measure import Comparison, Fire, Impact, Lift, text_digest
+from kace.learning.measure import Comparison, Fire, Impact, Lift
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
 from kace.learning.revise import Action, Revision, Revisions, Written
@@ -135,9 +135,6 @@ class Learner:
             problems=("P1",),
         )
         lifts = [self.lift(HELPS, 0.25, 0.05, 0.45), self.lift(HARMS, -0.2, -0.9, -0.1)]
-        for place, lift in enumerate(lifts):
-            text = text_digest(self.growth.tree.card(lift.card_id))
-            lifts[place] = lift.model_copy(update={"text": text})
         self.keep("refine", "impact", Impact(fires=(fire,), lifts=tuple(lifts)))
         tree = self.growth.tree
         credited = (
@@ -150,7 +147,6 @@ class Learner:
     def lift(card_id: str, effect: float, low: float, high: float) -> Lift:
         return Lift(
             card_id=card_id,
-            method="dropout",
             effect=effect,
             low=low,
             high=high,
@@ -269,7 +265,7 @@ def test_the_bill_of_calls_is_by_role_by_phase_and_by_step(tmp_path: Path):
     calls.close()
     config = load_config({"teacher": "openai/big"}, env={})
     price = {"openai/big": Price(input=1.0, output=10.0)}
-    bill = bill_of([tmp_path / "calls"], config.model_copy(update={"prices": price}))
+    bill = bill_of(calls.records(), config.model_copy(update={"prices": price}))
     rows = [(cost.role, cost.calls, cost.input, cost.cached, cost.output) for cost in (*bill.roles, *bill.parts)]
     assert rows == [
         ("teacher", 3, 300, 120, 30),

@@ -26,7 +26,7 @@ from kace.cli.terminal import (
 )
 from kace.config import benchmark_preset
 from kace.errors import UsageError, counted
-from kace.learning.measure import text_digest
+from kace.ladder.prompt import templates_hash
 from kace.learning.report import (
     CHARS_PER_TOKEN,
     LADDER_ATTEMPTS,
@@ -230,7 +230,7 @@ def lift(
     trial = Trial(f"best-of-{2 * pairs}", problems, config, 1)
     digest = context.learned_hash
     if context.cards:
-        digest = text_digest(context.cards[0])
+        digest = templates_hash(context.cards[0].payload)
     system = {"name": "lift", "skill": digest, "attempts": 2 * pairs}
     manifest = {**trial.manifest(), "system": system}
     source = f"{system}{problems.hash}".encode()

@@ -10,6 +10,7 @@ import shlex
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
 from kace.learning.report import LADDER_ATTEMPTS
 from kace.learning.study import bill_of, read_bill
+from kace.models.cache import CallStore
 from kace.problems import DATA, SPLITS, problem_rows
 from kace.report.evaluation import Evaluation, evaluation_of, page
 from kace.runs.table import open_tables
@@ -257,7 +259,9 @@ def _run(words: Sequence[str], folder: Path, config: Config) -> None:
 
     cap = []
     if config.max_usd is not None:
-        spent = bill_of(folder.rglob("calls"), config).usd or 0.0
+        stores = map(CallStore, folder.rglob("calls"))
+        calls = chain.from_iterable(store.records() for store in stores)
+        spent = bill_of(calls, config).usd or 0.0
         cap = ["--max-usd", f"{max(config.max_usd - spent, LEAST_USD):.6f}"]
     note(f"kace: {shlex.join(words)}")
     app.main([*words, *cap], prog_name="kace", standalone_mode=False)

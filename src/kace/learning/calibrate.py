@@ -10,10 +10,10 @@ loses at most (losses + 1) / (problems + 1) in expectation.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
@@ -117,14 +117,15 @@ def folds_of(
     train: Sequence[Problem], own: Mapping[str, frozenset[str]]
 ) -> list[list[Problem]]:
     """Return the problems in parts, those of one technique together."""
-    techniques: dict[frozenset[str] | str, list[Problem]] = {}
+    techniques = defaultdict[frozenset[str] | str, list[Problem]](list)
     for problem in train:
         key = own[problem.id] or problem.family or problem.id
-        techniques.setdefault(key, []).append(problem)
-    folds: list[list[Problem]] = [[] for _ in range(FOLDS)]
-    for problems in sorted(techniques.values(), key=len, reverse=True):
-        min(folds, key=len).extend(problems)
-    return [fold for fold in folds if fold]
+        techniques[key].append(problem)
+    groups = sorted(techniques.values(), key=len, reverse=True)
+    folds = []
+    for number in range(min(FOLDS, len(groups))):
+        folds.append(list(chain.from_iterable(groups[number::FOLDS])))
+    return folds
 
 
 def own_cards(
@@ -143,11 +144,11 @@ def own_cards(
     found = {}
     for problem in train:
         first = families[problem.family or problem.name]
-        own = set(first)
+        sources = set[str]()
         for card in map(tree.card, first):
-            for source in card.provenance.supporting_problems:
-                own |= gave[source]
-        found[problem.id] = frozenset(own)
+            sources.update(card.provenance.supporting_problems)
+        every = map(gave.__getitem__, sources)
+        found[problem.id] = frozenset(first).union(*every)
     return found
 
 
@@ -163,8 +164,8 @@ def keep_calibration(
         "skip_threshold": found.skip_threshold,
     }
     write_profile(folder, retrieval.model_copy(update=thresholds), learned)
-    text = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
-    write_atomic(folder / CALIBRATION, text)
+    text = found.model_dump_json(indent=1)
+    write_atomic(folder / CALIBRATION, f"{text}\n")
 
 
 def thresholds_of(folder: Path) -> dict[str, float] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import product, starmap
 from typing import TypeVar
 
 from kace.cards.card import (
@@ -55,6 +55,8 @@ from kace.learning.teacher import (
 T = TypeVar("T")
 Records = tuple[Solution, ...]
 Failures = Mapping[TreeCell, Sequence[FailedProblem]]
+READERS = (TierName.MS, TierName.HS)
+"""The tiers that read cards."""
 FAILURES_AT_ONCE = 50
 """Failed problems of one request: as much as a teacher takes in, with room to reply."""
 CARDS_AT_ONCE = 30
@@ -68,28 +70,35 @@ async def learn(study: Study) -> EpistemicTree:
     await plant(study)
     rounds: list[tuple[TierName, ...]] = [(TierName.MS,), (TierName.HS,)]
     if settings.add_runs == 1:
-        rounds = [(TierName.MS, TierName.HS)]
+        rounds = [READERS]
     for epoch in range(1, settings.epochs + 1):
         for tiers in rounds:
-            await add(tiers, epoch, study)
+            records = await first_run(tiers, epoch, study.tree, study)
+            failed = study.failed(records, tiers)
+            await grow(place_of(tiers), epoch, failed, study)
         await measure_and_revise(epoch, study)
         study.writer.snapshot(epoch)
     for number in range(1, settings.imagine + 1):
         await imagine_more(settings.epochs + number, study)
-    folder = study.writer.folder
     if study.config.retrieval.relevance_threshold or settings.max_harm:
-        table = TextTable(study.tree, study.train, best_encoder())
-    if study.config.retrieval.relevance_threshold:
-        table.index().save(folder / INDEX_FILE)
-    if settings.max_harm:
+        await train_index(rounds[0], study)
+    return study.writer.freeze()
+
+
+async def train_index(tiers: Sequence[TierName], study: Study) -> None:
+    """Train what finds the cards, and calibrate the thresholds for showing one."""
+    folder = study.writer.folder
+    table = TextTable(study.tree, study.train, best_encoder())
+    table.index().save(folder / INDEX_FILE)
+    harm = study.settings.max_harm
+    if harm:
         # The first run had no cards to read.
         bare = EpistemicTree.of(study.tree.domains, ())
-        alone = await first_run(rounds[0], 1, bare, study)
-        found = calibrate(table, study.train, alone, settings.max_harm)
+        alone = await first_run(tiers, 1, bare, study)
+        found = calibrate(table, study.train, alone, harm)
         study.log.write(StepName("close", "calibrate"), found)
-        learned = settings.model_dump(mode="json")
+        learned = study.settings.model_dump(mode="json")
         keep_calibration(folder, found, study.config.retrieval, learned)
-    return study.writer.freeze()
 
 
 async def plant(study: Study) -> None:
@@ -102,26 +111,12 @@ async def plant(study: Study) -> None:
     study.writer.plant(EpistemicTree.of(domains, ()))
 
 
-async def add(tiers: Sequence[TierName], epoch: int, study: Study) -> None:
-    """Phase 1: a tiered run, then new cards for every cell of the tiers that failed."""
-    records = await first_run(tiers, epoch, study.tree, study)
-    failed: dict[TreeCell, Sequence[FailedProblem]] = {}
-    for domain in study.tree.domain_names:
-        for tier in tiers:
-            cell = TreeCell(tier, domain)
-            own = study.failed(records, cell)
-            if own:
-                failed[cell] = own
-    await grow(place_of(tiers), epoch, failed, study)
-
-
 async def imagine_more(epoch: int, study: Study) -> None:
     """Ask for cards that no failure called for, beside those of every cell."""
     cells: dict[TreeCell, Sequence[FailedProblem]] = {}
-    for domain in study.tree.domain_names:
-        for tier in (TierName.MS, TierName.HS):
-            if study.tree.project(tier, (domain,)):
-                cells[TreeCell(tier, domain)] = ()
+    for cell in starmap(TreeCell, product(READERS, study.tree.domain_names)):
+        if study.tree.project(cell.tier, (cell.domain,)):
+            cells[cell] = ()
     await grow("MS+HS", epoch, cells, study)
     study.writer.snapshot(epoch)
 
@@ -158,13 +153,12 @@ def unite_tiers(cards: Sequence[Card]) -> list[Card]:
     hard = [card for card in cards if card.difficulty_tag is Difficulty.HARD]
     united = []
     for card in cards:
-        if card.difficulty_tag is Difficulty.MEDIUM:
-            for other in hard:
-                same = card.card_id == other.card_id
-                if same or same_knowledge(card, other):
-                    with suppress(CardError):
-                        card = card.revised(difficulty_tag=Difficulty.UNIVERSAL)
-                    break
+        if card.difficulty_tag is Difficulty.MEDIUM and any(
+            card.card_id == other.card_id or same_knowledge(card, other)
+            for other in hard
+        ):
+            with suppress(CardError):
+                card = card.revised(difficulty_tag=Difficulty.UNIVERSAL)
         united.append(card)
     return united
 
@@ -267,17 +261,14 @@ async def measure_and_revise(epoch: int, study: Study) -> None:
     edits = credit(tree, impact, epoch, settings)
     credited = study.writer.commit(StepName("refine", "credit", epoch), edits)
     if settings.refine:
-        names = []
-        for name in (*credited.domain_names, UNIVERSAL):
-            if cards_to_revise(name, credited):
-                names.append(name)
-        works = []
-        for name in names:
-            works.append(revise_domain(name, epoch, base, impact, study))
+        names = (*credited.domain_names, UNIVERSAL)
+        works = [
+            revise_domain(name, epoch, base, impact, study) for name in names
+        ]
         for name, accepted in zip(names, await gather_all(works), strict=True):
             commit = StepName("refine", "commit", epoch, name)
             study.writer.commit(commit, accepted)
-    retired = retire(study.tree, impact, settings)
+    retired = retire(study.tree, credited, impact, settings)
     study.writer.commit(StepName("refine", "retire", epoch), retired)
 
 
@@ -366,30 +357,24 @@ async def demonstrate(
 
 async def word(epoch: int, place: str, study: Study) -> None:
     """Give every new card texts to find it by: wordings, and its own problems."""
-    new = defaultdict[str, list[Card]](list)
-    for card in study.tree.shown:
-        if not card.wordings:
-            new[card.domain_tags[0]].append(card)
+    new = [card for card in study.tree.shown if not card.wordings]
+    if not new:
+        return
     count = study.settings.wordings
     writing = wordings(count, study.leaks.retells)
     works = []
-    for domain, cards in sorted(new.items()):
-        for number, some in enumerate(split(cards, WORDINGS_AT_ONCE // count)):
-            where = f"{place} {domain}"
-            step = StepName("add", "wordings", epoch, where, number)
-            ask = partial(write, some, writing)
-            works.append(study.teacher_step(step, Written, ask))
+    for number, some in enumerate(split(new, WORDINGS_AT_ONCE // count)):
+        step = StepName("add", "wordings", epoch, place, number)
+        ask = partial(write, some, writing)
+        works.append(study.teacher_step(step, Written, ask))
     edits = []
     for found in await gather_all(works):
         for card in found.cards:
-            texts = []
-            for source in card.provenance.supporting_problems[:MOST_OWN_TEXTS]:
-                if source in study.by_name:
-                    text = study.by_name[source].text
-                    texts.append(one_line(text, MAX_LINE))
+            sources = card.provenance.supporting_problems[:MOST_OWN_TEXTS]
+            own = map(study.by_name.get, sources)
+            texts = [one_line(each.text, MAX_LINE) for each in own if each]
             every = tuple(dict.fromkeys((*texts, *card.wordings)))
-            every = every[:MAX_WORDINGS]
-            edits.append(Edit(card.revised(wordings=every)))
+            edits.append(Edit(card.revised(wordings=every[:MAX_WORDINGS])))
     study.writer.commit(StepName("add", "word", epoch, place), edits)
 
 

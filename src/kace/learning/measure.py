@@ -7,13 +7,13 @@ are depends on what MS attempts saw. A stratum weighs n1 n0 / (n1 + n0).
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from heapq import nlargest
 from itertools import chain, product
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,13 @@ from kace.errors import counted, one_line
 from kace.ladder.ladder import classes_of, mark, sample
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
-from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
+from kace.ladder.record import Outcome, RetrievedContext, Solution
 from kace.ladder.relevance import (
     Relevance,
     RelevanceScore,
     TextTable,
     best_encoder,
+    softmax,
 )
 from kace.ladder.tiers import LOCKED, TierName
 from kace.learning import StepResult
@@ -56,7 +57,6 @@ NEAREST = 4  # other problems that it is shown to whatever the gate says
 FORCED = 1.0  # the score of a card that is shown so
 TIERS = {tier.name: tier for tier in LOCKED}
 
-Method = Literal["dropout", "leave_one_out"]
 Floats = NDArray[np.float64]
 
 
@@ -95,7 +95,6 @@ class Lift(StepResult):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     card_id: str
-    method: Method
     effect: float
     low: float  # with `high` the middle 95 %
     high: float
@@ -106,9 +105,6 @@ class Lift(StepResult):
     hidden: int
     problems: int  # with attempts of both kinds
     votes: tuple[CardVotes, ...] = ()
-    text: str = (
-        ""  # the digest of the card's text: another text has other evidence
-    )
 
     @property
     def wins(self) -> tuple[int, int]:
@@ -153,13 +149,12 @@ async def measure(
     study: Study,
 ) -> Impact:
     """Return fire statistics of the base run, and lifts by the configured method."""
-    method = study.settings.impact
-    if method == "leave_one_out":
+    if study.settings.impact == "leave_one_out":
         records = await leave_one_out(tree, base, study)
     else:
         records = await run_dropout(epoch, tree, study)
     names = {problem.id: problem.name for problem in study.train}
-    lifts = lifts_of(dropout_votes(records), tree, method, names)
+    lifts = lifts_of(dropout_votes(records), tree, names)
     return Impact(fires=count_fires(base or records), lifts=lifts)
 
 
@@ -206,19 +201,20 @@ async def run_dropout(
         table = TextTable(tree, study.train, best_encoder())
         relevance.scores = table.index()
         placed = measured_on(tree, relevance.scores, study.train)
-    readers = []
-    for problem in study.train:
-        relevant = relevance.relevant(problem.text, tree.shown)
-        if relevant or placed.get(problem.text):
-            readers.append(problem)
+    readers = [
+        problem
+        for problem in study.train
+        if relevance.relevant(problem.text, tree.shown)
+        or placed.get(problem.text)
+    ]
 
     async def run(number: int) -> tuple[Solution, ...]:
         def score(problem: str) -> Mapping[str, float]:
             found = dict(relevance.scores(problem))
-            groups = sorted(placed[problem].items())
+            groups = list(placed[problem].values())
             if groups:
                 # A solve reads one domain, so runs take turns.
-                _, names = groups[number % len(groups)]
+                names = groups[number % len(groups)]
                 found.update(dict.fromkeys(names, FORCED))
             return found
 
@@ -249,16 +245,15 @@ def measured_on(
         found[problem.text] = defaultdict(list)
         scored[problem.text] = scores(problem.text)
     for card in tree.shown:
-        sources = card.provenance.supporting_problems
         own = []
         others = []
         for problem in train:
             text = problem.text
-            if one_line(problem.name) in sources:
+            if one_line(problem.name) in card.provenance.supporting_problems:
                 own.append(text)
             elif card.card_id in scored[text]:
                 others.append((scored[text][card.card_id], text))
-        nearest = [text for _, text in sorted(others)[-NEAREST:]]
+        nearest = [text for _, text in nlargest(NEAREST, others)]
         for text in (*own[:MOST_OWN], *nearest):
             found[text][card.domain_tags[0]].append(card.card_id)
     return found
@@ -268,13 +263,16 @@ def dropout_votes(records: Iterable[Solution]) -> Votes:
     """Return the votes on every card that runs showed or hid."""
     counts = defaultdict[tuple[str, str, TierName], Counter[str]](Counter)
     for record in records:
-        for recall in record.recalls:
-            for attempt in _judged(record, recall.tier):
-                for card_id in recall.cards:
-                    place = (card_id, record.problem, recall.tier)
-                    arm = "_without" if card_id in attempt.hidden else ""
-                    counts[place][f"right{arm}"] += bool(attempt.correct)
-                    counts[place][f"made{arm}"] += 1
+        for recall, attempt in product(record.recalls, record.attempts):
+            failed = attempt.outcome is Outcome.PROVIDER_ERROR
+            right = attempt.correct
+            if attempt.tier is not recall.tier or failed or right is None:
+                continue
+            for card_id in recall.cards:
+                count = counts[card_id, record.problem, recall.tier]
+                arm = "_without" if card_id in attempt.hidden else ""
+                count[f"right{arm}"] += right
+                count[f"made{arm}"] += 1
     votes = defaultdict[str, list[CardVotes]](list)
     for (card_id, problem, _), count in counts.items():
         votes[card_id].append(CardVotes(problem=problem, **count))
@@ -291,51 +289,39 @@ async def leave_one_out(
 
     The same attempts are sampled again without each card that they read.
     """
+
+    async def leave_out(
+        card_id: str, recall: RetrievedContext, record: Solution
+    ) -> Solution:
+        context = Context(
+            tuple(map(tree.card, recall.cards)),
+            placement=study.config.retrieval.placement,
+            hide=lambda key, names: (card_id,),
+        )
+        kit = replace(study.session.kit, seed=record.seed)
+        problem = study.by_id[record.problem]
+        attempts = await sample(problem, TIERS[recall.tier], context, kit)
+        classes = await classes_of(problem, attempts, kit)
+        again = await mark(problem, attempts, classes, kit)
+        alone = recall.model_copy(update={"cards": (card_id,)})
+        change = {"recalls": (alone,), "attempts": (*record.attempts, *again)}
+        return record.model_copy(update=change)
+
     work = []
     for record in base:
-        for recall in record.recalls:
-            for card_id in recall.cards:
-                if record.correct is not None:
-                    work.append(leave_out(card_id, recall, record, tree, study))
+        if record.correct is not None:
+            for recall in record.recalls:
+                for card_id in recall.cards:
+                    work.append(leave_out(card_id, recall, record))
     return await gather_all(work)
-
-
-async def leave_out(
-    card_id: str,
-    recall: RetrievedContext,
-    record: Solution,
-    tree: EpistemicTree,
-    study: Study,
-) -> Solution:
-    """Return a solve with a tier's attempts made again without a card."""
-    context = Context(
-        tuple(map(tree.card, recall.cards)),
-        placement=study.config.retrieval.placement,
-        hide=lambda key, names: (card_id,),
-    )
-    kit = replace(study.session.kit, seed=record.seed)
-    problem = study.by_id[record.problem]
-    attempts = await sample(problem, TIERS[recall.tier], context, kit)
-    classes = await classes_of(problem, attempts, kit)
-    again = await mark(problem, attempts, classes, kit)
-    alone = recall.model_copy(update={"cards": (card_id,)})
-    change = {"recalls": (alone,), "attempts": (*record.attempts, *again)}
-    return record.model_copy(update=change)
 
 
 # What both share.
 
 
-def text_digest(card: Card) -> str:
-    """Return a short digest of a card's text and place."""
-    parts = (card.difficulty_tag, *card.domain_tags, card.payload)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-
-
 def lifts_of(
     votes: Votes,
     tree: EpistemicTree,
-    method: Method,
     names: Mapping[str, str],
 ) -> tuple[Lift, ...]:
     """Return the lift of each card measured, given all cards.
@@ -356,27 +342,15 @@ def lifts_of(
         fair = tuple(vote for vote in votes[name] if vote.fair)
         lift = Lift(
             card_id=name,
-            method=method,
             **belief._asdict(),
             carries=elsewhere[name].helps if name in elsewhere else 0.0,
             shown=sum(vote.made for vote in fair),
             hidden=sum(vote.made_without for vote in fair),
             problems=len({vote.problem for vote in fair}),
             votes=fair,
-            text=text_digest(tree.card(name)),
         )
         found.append(lift)
     return tuple(found)
-
-
-def _judged(record: Solution, tier: TierName) -> list[Attempt]:
-    """Return the tier's graded attempts, without those that the provider failed."""
-    found = []
-    for attempt in record.attempts:
-        failed = attempt.outcome is Outcome.PROVIDER_ERROR
-        if attempt.tier is tier and not failed and attempt.correct is not None:
-            found.append(attempt)
-    return found
 
 
 # The posterior: what few problems show of a card, given all cards of its tree.
@@ -418,6 +392,11 @@ class _Sums(NamedTuple):
         """Return the weighted difference of the rates with and without the card."""
         return float(self.excess.sum() / self.weight.sum())
 
+    def variance(self, between: float) -> float:
+        """Return that of the effect: chance within problems, and between problems."""
+        variance = self.chance.sum() + between * (self.weight**2).sum()
+        return float(variance / self.weight.sum() ** 2)
+
 
 def _by_problem(votes: Iterable[CardVotes]) -> _Sums:
     sums = defaultdict[str, Floats](lambda: np.zeros(3))
@@ -436,13 +415,16 @@ def _by_problem(votes: Iterable[CardVotes]) -> _Sums:
 
 def shrink(measured: Votes) -> dict[str, Posterior]:
     """Return the posterior of every card with a fair comparison."""
-    cards = {name: _by_problem(votes) for name, votes in measured.items()}
-    cards = {name: sums for name, sums in cards.items() if len(sums.weight)}
+    cards = {}
+    for name, votes in measured.items():
+        sums = _by_problem(votes)
+        if len(sums.weight):
+            cards[name] = sums
     if not cards:
         return {}
     between = _between_problems(list(cards.values()))
     lifts = np.array([sums.effect for sums in cards.values()])
-    errors = np.array([_variance(sums, between) for sums in cards.values()])
+    errors = np.array([sums.variance(between) for sums in cards.values()])
     grid = np.array(list(product(IDLE, MEANS, SPREADS)))
     idle, mean, spread = grid.T[:, :, None]
     total = spread**2 + errors
@@ -450,24 +432,27 @@ def shrink(measured: Votes) -> dict[str, Posterior]:
     some = np.log1p(-idle) + _log_normal(lifts, mean, total)
     both = np.logaddexp(none, some)
     prior = _log_normal(grid[:, 1:], 0.0, PRIOR_SCALE**2).sum(axis=1)
-    weight = prior + both.sum(axis=1)
-    weight = np.exp(weight - weight.max())
-    share = (weight / weight.sum())[:, None] * np.exp(some - both)
+    weight = softmax(prior + both.sum(axis=1))
+    share = weight[:, None] * np.exp(some - both)
     centre = (mean * errors + lifts * spread**2) / total
     variance = spread**2 * errors / total
-    # Moments and the share above zero, averaged over the grid.
-    effect = (share * centre).sum(axis=0)
-    square = (share * (centre**2 + variance)).sum(axis=0)
-    half = NORMAL_95 * np.sqrt(np.maximum(square - effect**2, 0.0))
-    low = np.maximum(effect - half, -1)
-    high = np.minimum(effect + half, 1)
     above = np.vectorize(NormalDist().cdf, otypes=[float])
-    helps = (share * above(centre / np.sqrt(variance))).sum(axis=0)
-    rows = np.stack([effect, low, high, helps], axis=1).round(DIGITS) + 0.0
-    found = {}
-    for name, row in zip(cards, rows.tolist(), strict=True):
-        found[name] = Posterior(*row)
-    return found
+    # Moments and the share above zero, averaged over the grid.
+    effect, square, helps = (
+        (share * figure).sum(axis=0)
+        for figure in (
+            centre,
+            centre**2 + variance,
+            above(centre / np.sqrt(variance)),
+        )
+    )
+    half = NORMAL_95 * np.sqrt(np.maximum(square - effect**2, 0.0))
+    rows = np.stack([effect, effect - half, effect + half, helps], axis=1)
+    rows = rows.clip(-1, 1).round(DIGITS) + 0.0
+    return {
+        name: Posterior(*row)
+        for name, row in zip(cards, rows.tolist(), strict=True)
+    }
 
 
 def _log_normal(
@@ -475,13 +460,6 @@ def _log_normal(
 ) -> Floats:
     found: Floats = -0.5 * (np.log(variance) + (x - mean) ** 2 / variance)
     return found
-
-
-def _variance(sums: _Sums, between: float) -> float:
-    """Return that of a card's lift: chance within problems, and between problems."""
-    weight = sums.weight
-    variance = sums.chance.sum() + between * (weight**2).sum()
-    return float(variance / weight.sum() ** 2)
 
 
 def _between_problems(cards: Sequence[_Sums]) -> float:
@@ -542,7 +520,7 @@ def lift_text(lift: Lift, epoch: int, settings: Settings) -> str:
         lift.shown,
         lift.hidden,
         lift.problems,
-        lift.method.replace("_", "-"),
+        settings.impact.replace("_", "-"),
         epoch,
     )
     word = "not known to help on other problems"
@@ -554,17 +532,21 @@ def lift_text(lift: Lift, epoch: int, settings: Settings) -> str:
 
 
 def retire(
-    tree: EpistemicTree, impact: Impact, settings: Settings
+    tree: EpistemicTree,
+    measured: EpistemicTree,
+    impact: Impact,
+    settings: Settings,
 ) -> tuple[Change, ...]:
-    """Return deprecations of cards unlikely to help that no curator has rewritten."""
+    """Return deprecations of cards unlikely to help that no curator has rewritten.
+
+    `measured` is the tree before its revision: another text has other evidence.
+    """
     changes: list[Change] = []
-    if settings.evidence == "threshold":
-        return ()
-    for card in tree.shown:
-        _, lift = impact.of(card)
-        unlikely = lift and lift.helps <= 1 - settings.keep_above
-        if lift and unlikely and lift.text == text_digest(card):
-            changes.append(Deprecate(card.card_id))
+    for lift in impact.lifts:
+        unlikely = lift.helps <= 1 - settings.keep_above
+        same = tree.card(lift.card_id) == measured.card(lift.card_id)
+        if unlikely and same and settings.evidence == "posterior":
+            changes.append(Deprecate(lift.card_id))
     return tuple(changes)
 
 

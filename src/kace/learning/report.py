@@ -10,6 +10,7 @@ import fcntl
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -29,13 +30,11 @@ from kace.learning.propose import Proposals
 from kace.learning.revise import Revisions, Written
 from kace.learning.study import (
     Bill,
-    LearnManifest,
     RunTotals,
     Settings,
     StepName,
     Steps,
     read_bill,
-    read_or_empty,
     read_steps,
     results,
 )
@@ -43,6 +42,7 @@ from kace.learning.teacher import TAIL_CHARS, CardRefusal
 from kace.models.base import Usage
 from kace.models.budget import Ledger
 from kace.problems import Problem
+from kace.runs.manifest import Manifest
 from kace.runs.stats import Interval, wilson
 
 TITLES = {
@@ -129,7 +129,9 @@ def report_of(tree_folder: Path) -> LearningReport:
             f"{tree_folder} holds no learning run",
             fix="name the --out folder of a `kace learn` command",
         )
-    manifest = read_or_empty(LearnManifest, folder / "learn.json")
+    manifest = Manifest()
+    with suppress(DataError):  # a damaged one costs itself only
+        manifest = Manifest.read(folder / "learn.json")
     lines = read_steps(folder / "steps.jsonl")
     steps = {line.step: line for line in lines}
     state = TreeState(EpistemicTree.of((), ()))
@@ -155,7 +157,8 @@ def report_of(tree_folder: Path) -> LearningReport:
         progress = ""
         now = "finished"
     funnel = _funnel(proposals, tree)
-    train = int(str(manifest.train.get("problems", 0)))
+    train = manifest.part("train").get("problems")
+    train = train if isinstance(train, int) else 0
     summary = _summary(funnel, train)
     if now == "finished" and not funnel["kept"]:
         why = _why_empty(funnel, proposals, runs)
@@ -163,10 +166,12 @@ def report_of(tree_folder: Path) -> LearningReport:
     return LearningReport(
         name=tree_folder.resolve().name,
         state=now,
-        solver=str(manifest.config.get("model", "")),
-        teacher=manifest.teacher or "",
+        solver=manifest.model,
+        teacher=str(manifest.content.get("teacher") or ""),
         train=train,
-        settings={name: str(v) for name, v in manifest.settings.items()},
+        settings={
+            name: str(v) for name, v in manifest.part("settings").items()
+        },
         frozen=state.frozen,
         summary=summary,
         progress=progress,
@@ -188,11 +193,12 @@ def report_json(report: LearningReport) -> str:
 def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
     refusals: dict[tuple[int, str], CardRefusal] = {}
-    for step, made in results(steps, Written, "illustrate"):
-        for refusal in made.refused:
-            refusals[step.epoch, refusal.card_id] = refusal
-    for step, rulings in results(steps, Rulings, "admit"):
-        for refusal in rulings.refused:
+    judged: list[tuple[StepName, Written | Rulings]] = [
+        *results(steps, Written, "illustrate"),
+        *results(steps, Rulings, "admit"),
+    ]
+    for step, letter in judged:
+        for refusal in letter.refused:
             refusals[step.epoch, refusal.card_id] = refusal
     merges = {}
     for step, done in results(steps, Merges, "merge"):
@@ -347,8 +353,9 @@ def forecast(
         read = shown * (text + size * TAIL_CHARS) + calls * PROMPT_TOKENS
         card = CARD_TOKENS * (1 + settings.examples) * rounds
         card += settings.wordings * WORDING_TOKENS
-        usage = Usage(input=round(read), output=round(epochs * written * card))
-        found.append(_role("teacher", config.teacher, config, calls, usage))
+        reply = epochs * written * card
+        role = _role("teacher", config.teacher, config, calls, read, reply)
+        found.append(role)
     return found
 
 
@@ -360,14 +367,19 @@ def forecast_attempts(
     cap = max(draw.max_tokens for draw in config.tier_sampling().values())
     read = attempts * text + calls * PROMPT_TOKENS
     written = calls * min(cap, TYPICAL_OUTPUT)
-    usage = Usage(input=round(read), output=round(written))
-    return _role("solver", config.model, config, calls, usage)
+    return _role("solver", config.model, config, calls, read, written)
 
 
 def _role(
-    role: str, model: str, config: Config, calls: float, usage: Usage
+    role: str,
+    model: str,
+    config: Config,
+    calls: float,
+    read: float,
+    written: float,
 ) -> RoleForecast:
     """Return the forecast of a role with its cost and time."""
+    usage = Usage(input=round(read), output=round(written))
     price = Ledger(prices=config.prices).price(model)
     usd = price.cost(usage) if price else None
     speed: float = REMOTE_SPEED * (config.max_connections or REMOTE_CALLS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
@@ -24,6 +25,7 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -31,7 +33,14 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from kace.cards.card import MAX_EXAMPLES, MAX_WORDINGS, Card
 from kace.cards.store import TreeStore
-from kace.cards.tree import Change, Domain, EpistemicTree, applied
+from kace.cards.tree import (
+    Add,
+    Change,
+    Domain,
+    EpistemicTree,
+    SetDomains,
+    applied,
+)
 from kace.config import PROFILE_FILE, Config, RetrievalConfig, profile_text
 from kace.errors import (
     DataError,
@@ -48,7 +57,7 @@ from kace.files import (
     whole_lines,
     write_atomic,
 )
-from kace.ladder.ladder import Observer, solve
+from kace.ladder.ladder import Observer
 from kace.ladder.policies import TEACHER_TIER, Dropout, DropoutSource
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
@@ -79,12 +88,12 @@ from kace.learning.teacher import (
     open_teacher,
     partition,
 )
-from kace.models.base import ChatModel
+from kace.models.base import ChatModel, Usage, total
 from kace.models.budget import Ledger
-from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
+from kace.models.cache import TEACHER, CallRecord, CallStore
 from kace.problems import Problem, overlaps, problems_hash
 from kace.runs.manifest import hold_to, manifest_of, solver_prompts
-from kace.runs.run import Run, Solve
+from kace.runs.run import Run, Solve, climb_with
 
 LEAST_PROBLEMS = 10  # fewer cannot be sorted into domains of a tenth each
 AUTHOR = "kace learn"
@@ -112,7 +121,6 @@ passes admission is kept: evidence by threshold measures cards and retires none.
 
 A = TypeVar("A")
 B = TypeVar("B")
-T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R", bound=StepResult)
 
 
@@ -182,23 +190,6 @@ def read_settings(values: Mapping[str, object]) -> Settings:
             f"{name} cannot be {first['input']!r}: {reason}",
             fix="see docs/learning.md",
         ) from None
-
-
-class LearnManifest(BaseModel):
-    """What a reader of learn.json needs of it; all of it may be missing."""
-
-    config: dict[str, JsonValue] = {}
-    teacher: str | None = None
-    train: dict[str, JsonValue] = {}
-    settings: dict[str, JsonValue] = {}
-
-
-def read_or_empty(kind: type[T], path: Path) -> T:
-    """Return what a file beside the steps holds; empty if it cannot be read."""
-    try:
-        return kind.model_validate_json(read_plain(path))
-    except (OSError, ValidationError):
-        return kind()
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,36 +437,40 @@ class TreeWriter:
 
     def plant(self, tree: EpistemicTree) -> None:
         """Begin with a tree."""
-        step = StepName("plan", "plant")
-
-        def create() -> None:
-            if not self.store.cards_path.exists():
-                TreeStore.create(
-                    self.folder,
-                    tree.domains,
-                    tree,
-                    author=AUTHOR,
-                    note=str(step),
-                )
-            self._require(tree)
-
-        self.tree = tree
-        self._once(step, create)
+        changes: list[Change] = [SetDomains(tree.domains), *map(Add, tree)]
+        self._change(StepName("plan", "plant"), changes, tree)
 
     def commit(
         self, step: StepName, changes: Sequence[Change]
     ) -> EpistemicTree:
         """Make the changes of a step, all or none, and return the tree."""
+        after = applied(self.tree, *changes) if changes else self.tree
+        self._change(step, changes, after)
+        return after
+
+    def _change(
+        self, step: StepName, changes: Sequence[Change], after: EpistemicTree
+    ) -> None:
+        """Take the step from the tree to the one after it."""
         before = self.tree
 
         def apply() -> None:
+            if not self.store.cards_path.exists():
+                TreeStore.create(self.folder, (), author=AUTHOR)
+            found = self.store.load()
             # A kill may have come between the change and its record.
-            if self._require(before, self.tree) != self.tree:
-                self.store.apply(*changes, author=AUTHOR, note=str(step))
+            if found == after:
+                return
+            if found != before:
+                raise KaceError(
+                    f"{self.folder} holds another tree than the learner left there",
+                    fix="give an --out of its own; a tree is not edited while it is "
+                    "learned",
+                )
+            self.store.apply(*changes, author=AUTHOR, note=str(step))
 
-        self.tree = applied(before, *changes) if changes else before
+        self.tree = after
         self._once(step, apply)
-        return self.tree
 
     def snapshot(self, epoch: int) -> None:
         """Keep the tree as it is after an epoch."""
@@ -503,17 +498,6 @@ class TreeWriter:
                 f"{self.folder}: the step '{step}' does not repeat",
                 fix="choose another --out",
             )
-
-    def _require(self, *expected: EpistemicTree) -> EpistemicTree:
-        """Return the stored tree; refuse one that this training did not leave there."""
-        found = TreeStore.open(self.folder).load()
-        if found not in expected:
-            raise KaceError(
-                f"{self.folder} holds another tree than the learner left there",
-                fix="give an --out of its own; a tree is not edited while it is "
-                "learned",
-            )
-        return found
 
 
 class RunTotals(StepResult):
@@ -547,10 +531,11 @@ class RunTotals(StepResult):
     @classmethod
     def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
         """Return the totals of a run's records."""
-        past = []
-        for record in records:
-            if record.attempts[-1].tier is not TierName.ES:
-                past.append(record)
+        past = [
+            record
+            for record in records
+            if record.attempts[-1].tier is not TierName.ES
+        ]
         return cls(
             folder=folder,
             problems=len(records),
@@ -577,17 +562,17 @@ async def gather_all(works: Iterable[Awaitable[B]]) -> list[B]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(finish(work)) for work in works]
     results: list[B] = []
-    waiting: dict[str, None] = {}
+    waiting: list[str] = []
     for task in tasks:
         result = task.result()
         if isinstance(result, Outstanding):
-            waiting.update(dict.fromkeys(result.requests))
+            waiting += result.requests
         elif isinstance(result, KaceError):
             raise result
         else:
             results.append(result)
     if waiting:
-        raise Outstanding(tuple(waiting))
+        raise Outstanding(tuple(dict.fromkeys(waiting)))
     return results
 
 
@@ -629,8 +614,7 @@ def open_solver(
         kit.source.relevance.scores = reading.relevance
     if reading.dropout and kit.source:
         kit = replace(kit, source=DropoutSource(kit.source, reading.dropout))
-    kit = replace(kit, seed=seed)
-    return lambda problem: solve(problem, kit)
+    return climb_with(replace(kit, seed=seed))
 
 
 @dataclass(frozen=True)
@@ -734,7 +718,7 @@ async def open_workbench(
         log = opened.enter_context(StepLog(folder, manifest, observer))
         calls = CallStore(inside(folder, "calls"))
         calls.prompts = config.problem_texts
-        opened.callback(write_bill, folder, config)
+        opened.callback(write_bill, folder, calls, config)
         opened.callback(calls.close)
         opening = open_session(
             config, calls=calls, model=model, observer=observer
@@ -799,29 +783,30 @@ class Study(Workbench):
         return await self.log.once(step, kind, lambda: work(context))
 
     def failed(
-        self, records: Sequence[Solution], cell: TreeCell
-    ) -> list[FailedProblem]:
-        """Return the problems that reached a cell and were not solved there.
+        self, records: Sequence[Solution], tiers: Sequence[TierName]
+    ) -> dict[TreeCell, list[FailedProblem]]:
+        """Return the problems that reached a cell of these tiers and were not solved there.
 
-        A unanimous wrong answer at ES counts for both tiers, as `confident` sets:
+        A unanimous wrong answer at ES counts for all tiers, as `confident` sets:
         without it a rule that the solver is sure to get wrong is never written.
         """
-        found = []
-        for record in records:
+        found = defaultdict[TreeCell, list[FailedProblem]](list)
+        for tier, record in product(tiers, records):
             problem = self.by_id[record.problem]
-            tiers = {attempt.tier for attempt in record.attempts}
+            reached = tier
             last = record.attempts[-1].tier
             domains = record.domains
-            tier = cell.tier
             if self.settings.confident and last is TierName.ES:
                 domains = route_by_words(problem, self.tree.domains)
-                tier = last
-            final = self.settings.failures == "final" or last is tier
-            solved = bool(record.correct) and final
-            if cell.domain in domains and tier in tiers and not solved:
-                found.append(
-                    FailedProblem.of(record, problem, tier, self.text_of)
+                reached = last
+            made = any(each.tier is reached for each in record.attempts)
+            final = self.settings.failures == "final" or last is reached
+            if made and not (record.correct and final):
+                failure = FailedProblem.of(
+                    record, problem, reached, self.text_of
                 )
+                for domain in domains:
+                    found[TreeCell(tier, domain)].append(failure)
         return found
 
 
@@ -874,18 +859,11 @@ ROLES = {
     REFINED: "classifier",
 }
 """The roles whose calls have a tier of their own; all others are the solver's."""
-
-
-TEACHER_STEPS = [
-    "partition",
-    "propose",
-    "imagine",
-    "illustrate",
-    "admit",
-    "wordings",
-    "revise",
-]
+_KIND = re.compile(
+    r"(partition|propose|imagine|illustrate|admit|wordings|revise)[ \d]*$"
+)
 """The steps of `kace learn` that send requests to the teacher."""
+_PART = re.compile(r"(?:epoch \d+ )?\w*")  # of a step's name
 
 
 class RoleBill(BaseModel):
@@ -899,16 +877,6 @@ class RoleBill(BaseModel):
     output: int = 0
     usd: float | None = 0.0  # `None` if the price is not known
 
-    def add(self, record: CallRecord, usd: float | None) -> None:
-        """Add a call."""
-        self.calls += 1
-        self.input += record.input
-        self.cached += record.cached
-        self.written += record.written
-        self.output += record.output
-        if self.usd is not None:
-            self.usd = None if usd is None else self.usd + usd
-
 
 class Bill(BaseModel):
     """What every role used: the content of bill.json."""
@@ -920,54 +888,70 @@ class Bill(BaseModel):
     @property
     def usd(self) -> float | None:
         """Return the sum over all roles; `None` if some price is not known."""
-        costs = [role.usd for role in self.roles if role.usd is not None]
-        return sum(costs) if len(costs) == len(self.roles) else None
+        return sum_known(role.usd for role in self.roles)
 
 
-def bill_of(folders: Iterable[Path], config: Config) -> Bill:
-    """Return the cost of the finished calls in folders; each call counts once."""
+def sum_known(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of costs; `None` if one of them is not known."""
+    known = 0.0
+    for usd in costs:
+        if usd is None:
+            return None
+        known += usd
+    return known
+
+
+def bill_of(records: Iterable[CallRecord], config: Config) -> Bill:
+    """Return the cost of finished calls; each counts once."""
     prices = Ledger(prices=config.prices)
-    records: dict[str, CallRecord] = {}
-    for folder in folders:
-        for segment in sorted(folder.glob("*.jsonl")):
-            for record in read_calls(segment):
-                records.setdefault(record.key, record)
-    tables = defaultdict[str, dict[str, RoleBill]](dict)
-    for record in records.values():
+    calls = defaultdict[str, list[tuple[Usage, float | None]]](list)
+    for record in {each.key: each for each in records}.values():
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
-        usd = price.cost(record.reply().usage, record.batch) if price else None
-        names = {"roles": role, "parts": f"{_part_of(record, role)}: {role}"}
-        kind = record.problem.rstrip(" 0123456789").rpartition(" ")[2]
-        if role == "teacher" and kind in TEACHER_STEPS:
+        usage = record.reply().usage
+        usd = price.cost(usage, record.batch) if price else None
+        names = [role, f"{_part_of(record, role)}: {role}"]
+        if role == "teacher":
             again = ", second round" if record.index else ""
-            names["steps"] = f"teacher: {kind}{again}"
-        for table, name in names.items():
-            row = tables[table].setdefault(name, RoleBill(role=name))
-            row.add(record, usd)
-    rows = {}
-    for table, found in tables.items():
-        rows[table] = tuple(found[name] for name in sorted(found))
-    return Bill(**rows)
+            for kind in _KIND.findall(record.problem):
+                names.append(f"teacher: {kind}{again}")
+        for name in names:
+            calls[name].append((usage, usd))
+    tables = defaultdict[str, list[RoleBill]](list)
+    for name, found in sorted(calls.items()):
+        usages, costs = zip(*found, strict=True)
+        row = RoleBill(
+            role=name,
+            calls=len(found),
+            **asdict(total(usages)),
+            usd=sum_known(costs),
+        )
+        table = "parts" if ":" in name else "roles"
+        if name.startswith("teacher: "):
+            table = "steps"
+        tables[table].append(row)
+    return Bill.model_validate(tables)
 
 
 def _part_of(record: CallRecord, role: str) -> str:
     """Return the epoch and the phase of a call: from its step, or from its seed."""
     if role == "teacher":
-        words = record.problem.split()
-        return " ".join(words[:3]) if words[0] == "epoch" else words[0]
+        return str(_PART.findall(record.problem)[0])
     epoch = record.seed // SEEDS_PER_EPOCH % SEEDS_PER_EPOCH
     phase = "add" if record.seed % SEEDS_PER_EPOCH == ADD else "refine"
     return f"epoch {epoch} {phase}" if epoch else "all epochs"
 
 
-def write_bill(folder: Path, config: Config) -> None:
+def write_bill(folder: Path, calls: CallStore, config: Config) -> None:
     """Write what a training's calls cost beside its steps."""
-    total = bill_of([inside(folder, "calls")], config)
-    write_atomic(folder / "bill.json", total.model_dump_json(indent=2) + "\n")
+    bill = bill_of(calls.records(), config)
+    write_atomic(folder / "bill.json", bill.model_dump_json(indent=2) + "\n")
 
 
 def read_bill(folder: Path) -> Bill:
     """Return the bill beside the steps; an empty one if there is none to read."""
-    return read_or_empty(Bill, folder / "bill.json")
+    try:
+        return Bill.model_validate_json(read_plain(folder / "bill.json"))
+    except (OSError, ValidationError):
+        return Bill()
