@@ -20,7 +20,7 @@ from kace.ladder.tiers import TierName
 from kace.learning.loop import learn
 from kace.learning.measure import Impact
 from kace.learning.report import report_of
-from kace.learning.study import QUICK, LearnPlan, RunTotals, Settings, open_study, read_steps
+from kace.learning.study import QUICK, LearnPlan, RunTotals, Settings, open_study, read_bill, read_steps
 from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -134,6 +134,10 @@ def test_the_default_profile_keeps_the_rules_that_help_and_retires_the_rest(tmp_
     assert accuracy(world, tree, test, read) == 1.0
     unrelated = tuple(problem for problem in TEST if problem.name.startswith(PLAIN))
     assert accuracy(world, tree, unrelated, read) == 1.0, "where no rule applies no card is shown that misleads"
+    bill = read_bill(out / "learn")
+    parts = ("epoch 1 add: solver", "epoch 1 add: teacher", "epoch 1 refine: solver", "partition: teacher")
+    assert tuple(part.role for part in bill.parts) == parts
+    assert sum(part.calls for part in bill.parts) == sum(role.calls for role in bill.roles)
     remembered = profile_of(None, out)["learning"]
     assert Settings.model_validate(remembered) == Settings(), "the class defaults are what ran"
 
@@ -158,18 +162,6 @@ def test_the_paper_profile_learns_the_rules_of_the_world(tmp_path: Path):
     marks = [card.provenance.validated_lift for card in tree if card.card_id in RULE_CARDS]
     assert all("leave-one-out" in mark for mark in marks)
     assert len(impacts) == 2 and any(line["what"] == "revise" for line in lines), "two epochs, each revised"
-
-
-def test_the_missing_rules_are_found_and_accuracy_rises_to_its_ceiling(tmp_path: Path):
-    world = World()
-    tree = learned(world, tmp_path / "tree", **TEXT, **REVISED)
-    assert shown(tree) == RULE_CARDS
-    assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "both were tried"
-    assert {card.status for card in tree if card.card_id in shown(tree)} == {Status.VALIDATED}
-    assert accuracy(world, None) == pytest.approx(1 / 3), "only the sums need no rule"
-    assert accuracy(world, tree) == 1.0
-    assert TreeStore.open(tmp_path / "tree").frozen_hash == tree.content_hash()
-    assert open_tree(tmp_path / "tree" / "snapshots" / "epoch-2.jsonl") == tree
 
 
 def test_a_learned_card_is_found_in_other_words_and_not_by_other_kinds(tmp_path: Path):
@@ -348,4 +340,7 @@ def test_many_failures_are_asked_about_in_parts_and_the_same_rules_are_found(
     monkeypatch.setattr("kace.learning.loop.FAILURES_AT_ONCE", 6)
     tree = learned(Heard(), tmp_path / "tree", **TEXT, **REVISED)
     assert shown(tree) == RULE_CARDS
+    assert any(card.body == MISLEADING for card in tree) and any(card.body == IDLE for card in tree), "both were tried"
+    assert accuracy(Heard(), tree) == 1.0
+    assert open_tree(tmp_path / "tree" / "snapshots" / "epoch-2.jsonl") == tree
     assert {"epoch 1 add MS weaving propose", "epoch 1 add MS weaving propose 1"} <= set(asked)

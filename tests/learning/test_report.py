@@ -357,13 +357,6 @@ def test_an_unfinished_run_says_how_far_it_came(tmp_path: Path):
     assert "The last step done: epoch 1 add HS geometry propose." in told
 
 
-def test_a_killed_writer_leaves_a_readable_report(tmp_path: Path):
-    learned(tmp_path / "tree")
-    steps = tmp_path / "tree" / "learn" / "steps.jsonl"
-    steps.write_bytes(steps.read_bytes()[:-40])
-    assert report_of(tmp_path / "tree").state == "stopped"
-
-
 def test_the_terminal_shows_it_in_80_columns(report: LearningReport):
     lines = list(report_lines(report))
     assert not [line for line in lines if len(line) > 80]

@@ -145,10 +145,3 @@ def test_a_card_that_harms_is_retired_and_the_score_recovers(tmp_path: Path):
     retired = {card.card_id for card in tree if card.status is Status.DEPRECATED}
     assert {name for name in retired if "HALVE" in name} and not any(name.startswith("EXACT") for name in retired)
     assert accuracy(world, tree, TEST, TURNS) == 1.0
-
-
-def test_with_nothing_to_learn_nothing_is_validated(tmp_path: Path):
-    world = World(knowledge=())
-    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS)
-    assert len(tree) > 0 and Status.VALIDATED not in {card.status for card in tree}
-    assert accuracy(world, tree, TEST, TURNS) == accuracy(world, None, TEST, TURNS)

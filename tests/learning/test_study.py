@@ -11,13 +11,12 @@ import pytest
 from kace.cards.card import Example
 from kace.config import load_config
 from kace.errors import UsageError
-from kace.learning.loop import learn
 from kace.learning.screen import HeldOutHashes
-from kace.learning.study import LearnPlan, Settings, open_study, open_workbench, read_bill
+from kace.learning.study import LearnPlan, Settings, open_study, open_workbench
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.learning.sound_cards import PAYLOADS, sound_card
-from tests.learning.world import World, problems, solve
+from tests.learning.world import problems, solve
 
 CONFIG = load_config({"model": "scripted/steady"}, env={})
 
@@ -57,21 +56,3 @@ def test_the_learner_screens_by_the_overlap_that_its_settings_allow(tmp_path: Pa
             return study.leaks.find(card) is not None
 
     assert asyncio.run(work()) is refused
-
-
-def test_costs_are_by_epoch_and_phase_too(tmp_path: Path):
-    plan = LearnPlan(problems(2), CONFIG, Settings(max_harm=0, impact_runs=1), tmp_path / "tree")
-
-    async def work() -> None:
-        async with open_study(plan, model=World().solver(), teacher=World().teacher()) as study:
-            await learn(study)
-
-    asyncio.run(work())
-    bill = read_bill(tmp_path / "tree" / "learn")
-    assert {part.role for part in bill.parts} == {
-        "epoch 1 add: solver",
-        "epoch 1 refine: solver",
-        "epoch 1 add: teacher",
-        "partition: teacher",
-    }
-    assert sum(part.calls for part in bill.parts) == sum(role.calls for role in bill.roles)

@@ -13,7 +13,7 @@ from kace.ladder.prompt import card_text
 from kace.learning.revise import read_written, wordings
 from tests.learning.sound_cards import sound_card
 from tests.learning.test_loop import learned, shown
-from tests.learning.world import World
+from tests.learning.world import World, problems
 
 SPEED = sound_card("EXACT_HARMONIC_MEAN_SPEED")
 KNOWN = [SPEED]
@@ -56,7 +56,7 @@ def test_a_card_without_wordings_is_written_as_before_and_one_with_them_comes_ba
 
 
 def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", wordings=6)
+    tree = learned(World(), tmp_path / "tree", train=problems(4), wordings=6)
     kept = [card for card in tree if card.card_id in shown(tree)]
     assert kept
     for card in kept:
@@ -67,4 +67,4 @@ def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path)
         def teach(self, request: object) -> str:
             raise AssertionError("asked again")
 
-    assert learned(Silent(), tmp_path / "tree", wordings=6) == tree
+    assert learned(Silent(), tmp_path / "tree", train=problems(4), wordings=6) == tree
