@@ -279,7 +279,9 @@ async def revise_domain(
     tree = study.tree
     own = records_of({name}, base)
     wrong = still_wrong(own, study)
-    domain = DomainCards(name, cards_to_revise(name, tree), impact, wrong)
+    # A card of several domains belongs to the first: no two curators change it.
+    cards = tuple(card for card in tree.shown if card.domain_tags[0] == name)
+    domain = DomainCards(name, cards, impact, wrong)
     last = None
 
     def step(what: str, number: int) -> StepName:
@@ -376,14 +378,6 @@ async def word(epoch: int, place: str, study: Study) -> None:
             every = tuple(dict.fromkeys((*texts, *card.wordings)))
             edits.append(Edit(card.revised(wordings=every[:MAX_WORDINGS])))
     study.writer.commit(StepName("add", "word", epoch, place), edits)
-
-
-def cards_to_revise(name: str, tree: EpistemicTree) -> tuple[Card, ...]:
-    """Return the cards that one curator revises.
-
-    A card of several domains belongs to the first, so that no two curators change it.
-    """
-    return tuple(card for card in tree.shown if card.domain_tags[0] == name)
 
 
 def still_wrong(

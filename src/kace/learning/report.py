@@ -334,9 +334,7 @@ def forecast(
     epochs = settings.epochs
     written = FAILED_SHARE * size * settings.cards_per_problem  # cards an epoch
     # The runs for new cards, and the reruns of domains with their revisions.
-    runs = settings.add_runs + settings.refine / 2
-    if settings.needs_base:
-        runs += 1
+    runs = settings.add_runs + settings.refine / 2 + settings.needs_base
     if settings.impact == "dropout":
         runs += settings.impact_runs
     attempts = runs * LADDER_ATTEMPTS
