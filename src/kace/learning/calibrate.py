@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
@@ -121,11 +120,10 @@ def folds_of(
     for problem in train:
         key = own[problem.id] or problem.family or problem.id
         techniques[key].append(problem)
-    groups = sorted(techniques.values(), key=len, reverse=True)
-    folds = []
-    for number in range(min(FOLDS, len(groups))):
-        folds.append(list(chain.from_iterable(groups[number::FOLDS])))
-    return folds
+    folds: list[list[Problem]] = [[] for _ in range(FOLDS)]
+    for problems in sorted(techniques.values(), key=len, reverse=True):
+        min(folds, key=len).extend(problems)
+    return [fold for fold in folds if fold]
 
 
 def own_cards(
