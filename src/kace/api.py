@@ -30,8 +30,16 @@ from kace.cards.card import Card
 from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
-from kace.config import Config, EsPolicy, load_config, profile_of, tree_path
-from kace.errors import UsageError, counted
+from kace.config import (
+    AnswerKind,
+    Config,
+    EsPolicy,
+    benchmark_preset,
+    load_config,
+    profile_of,
+    tree_path,
+)
+from kace.errors import counted
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import Placement, Prompts
 from kace.ladder.record import Solution
@@ -96,7 +104,7 @@ class RunSettings(TypedDict, total=False):
     data_dir: str | Path
     fields: Mapping[str, str]
     subject: str
-    answers: Literal["math", "text", "choice", "number"]
+    answers: AnswerKind
     tolerance: float
     logprobs: bool
     vote: Literal["majority", "confidence"]
@@ -287,7 +295,6 @@ def evaluate(
     """
     from kace.baselines.evaluate import Trial, run_trial
     from kace.baselines.systems import require
-    from kace.config import benchmark_preset
     from kace.runs.table import load_run
 
     named = model if isinstance(model, str | None) else model.name
@@ -295,7 +302,12 @@ def evaluate(
     config, given = _configured(model, {"preset": preset, **settings})
     tree = open_tree(config.tree) if config.tree else None
     name = require(system, tree, None).name  # before there is a folder
-    found = labelled(_data(data, split, config))
+    found = (
+        load_dataset(data, split, config)
+        if isinstance(data, str | Path)
+        else Dataset("problems", ALL, _problems(data, config))
+    )
+    found = labelled(found)
     trial = Trial(name, found, config, seeds, tree)
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
@@ -393,18 +405,6 @@ def _problems(given: Problems, config: Config) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _data(given: Problems, split: str, config: Config) -> Dataset:
-    if isinstance(given, str | Path):
-        return load_dataset(given, split, config)
-    problems = _problems(given, config)
-    if not problems:
-        raise UsageError(
-            "no problems were given",
-            fix="give a data set, a file, or a list of problems",
-        )
-    return Dataset("problems", ALL, problems, "given")
-
-
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run async work to its end, in a thread where a notebook already runs a loop."""
     try:
@@ -455,11 +455,6 @@ class Tree:
 
     def add(self, card: str | Card) -> Card:
         """Add a card: a `Card`, or its text. One that breaks a rule raises `CardError`."""
-        if not self.path.is_dir():
-            raise UsageError(
-                f"{self.path} can only be read",
-                fix="begin one with kace.Tree.create, or open a tree's directory",
-            )
         if isinstance(card, str):
             card = read_text_card(card, f"written by {author()}")
         store = TreeStore.open(self.path)

@@ -79,8 +79,8 @@ EsPolicy = Literal["locked", "skip", "try"]
 ProblemField = Annotated[str, Field(pattern="^(problem|answer|id|domain)$")]
 
 
-def _joined_urls(given: object) -> object:
-    return ",".join(map(str, given)) if isinstance(given, list) else given
+def _joined_urls(given: str | Iterable[object]) -> str:
+    return given if isinstance(given, str) else ",".join(map(str, given))
 
 
 Urls = Annotated[str, BeforeValidator(_joined_urls)]
@@ -154,7 +154,7 @@ def is_embedded(model: str | None) -> bool:
 
 def benchmark_preset(data: str, model: str | None) -> str | None:
     """Return the preset of a data set; an embedded model keeps its own, being far smaller."""
-    known = BENCHMARK_PRESETS.get(data.replace("_", "-"))
+    known = BENCHMARK_PRESETS.get(data)
     return None if is_embedded(model) else known
 
 
@@ -268,23 +268,14 @@ class Config(BaseModel):
         """Whether calls request log-probabilities: to record them, or to weigh votes."""
         return self.logprobs or self.vote == "confidence"
 
-    @property
-    def secrets(self) -> dict[str, SecretStr]:
-        """The keys that were given, by the names of their settings."""
-        return {
-            name: value for name, value in self if isinstance(value, SecretStr)
-        }
-
     def tier_sampling(self) -> dict[str, TierSampling]:
         """Return the sampling of each tier: preset < file per tier < overrides for all."""
-        overrides = Draw(
-            temperature=self.temperature, max_tokens=self.max_tokens
-        )
+        every = Draw(temperature=self.temperature, max_tokens=self.max_tokens)
         resolved = {}
         for tier, sampling in PRESETS[self.preset].sampling.items():
-            own = self.sampling.get(tier, Draw())  # type: ignore[call-overload]
+            own = self.sampling.get(tier, every)  # type: ignore[call-overload]
             changes = own.model_dump(exclude_none=True)
-            changes |= overrides.model_dump(exclude_none=True)
+            changes |= every.model_dump(exclude_none=True)
             resolved[tier] = replace(sampling, **changes)
         return resolved
 

@@ -169,7 +169,7 @@ WRONG = {
     "unknown measure": ((*BY_FILES, "--set", "impact=magic"), "impact cannot be 'magic'"),
     "a sure hiding": ((*BY_FILES, "--set", "keep_above=2"), "keep_above cannot be 2"),
     "unknown setting": ((*BY_FILES, "--set", "impacts=1"), "unknown setting 'impacts'"),
-    "no setting": ((*BY_FILES, "--set", "impact"), "--set impact is no setting"),
+    "no setting": ((*BY_FILES, "--set", "impact"), "--set cannot be read"),
     "money without a price": ((*LEARN, "--teacher", "openai/big", "--max-usd", "1"), "needs a price for 'openai/big'"),
     "no learner's folder": (("learn", "report", "train.jsonl"), "train.jsonl"),
 }
@@ -193,7 +193,6 @@ def test_the_demo_runs_the_whole_loop_and_resumes(kace: Kace, tmp_path: Path):
     assert "10 problems are few" in first.stdout and "95 % interval" in first.stdout
     assert first.stdout == again.stdout
     assert "calls: none" in again.stderr and "10 solves were done before" in again.stderr
-    assert (tmp_path / "demo" / "report.html").exists() and (tmp_path / "demo" / "tree" / "cards.jsonl").exists()
     assert "replies are recorded" in first.stdout
     report = kace("learn", "report", "demo/tree").stdout
     assert "gave 4 cards. 4 passed admission; kept in the tree: 4," in " ".join(report.split())

@@ -104,7 +104,7 @@ def reproduced(
     assert noted == ([] if known else [arm for arm in arms if arm in FROM_TREE])
     assert page.count(f"; {NO_CARDS}") == len(noted)
     costs = json.loads((folder / "r" / "paper.json").read_text())["costs"]
-    assert {"epoch 1 add: teacher", "epoch 1 add: solver"} <= {row["part"] for row in costs}
+    assert {"epoch 1 add: teacher", "epoch 1 add: solver"} <= {row["role"] for row in costs}
     assert TITLES["costs"] in page
     return found
 

@@ -97,9 +97,8 @@ def _endpoint(config: Config, url: str) -> str:
 
 
 def _writable(path: Path) -> str:
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    """Check that a folder can be written, or made."""
+    place = next(each for each in (path, *path.parents) if each.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise KaceError(
             f"{path} cannot be written",
