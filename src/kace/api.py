@@ -183,7 +183,7 @@ async def solve_cached(
             calls = CallStore(config.cache_dir / "calls" / name)
             calls.prompts = config.problem_texts
             stack.callback(calls.close)
-        tree = open_tree(config.tree) if config.tree else None
+        tree = tree_of(config)
         session = await stack.enter_async_context(
             open_session(
                 config, calls=calls, model=model, tree=tree, observer=observer
@@ -191,6 +191,11 @@ async def solve_cached(
         )
         await solve_all(problems, session.kit, session.window, found.append)
     return found
+
+
+def tree_of(config: Config) -> EpistemicTree | None:
+    """Open the tree that a configuration names, if it names one."""
+    return open_tree(config.tree) if config.tree else None
 
 
 def solve(
@@ -222,7 +227,7 @@ async def asolve_many(
     if out is None:
         solved = await solve_cached(once, config, given)
     else:
-        tree = open_tree(config.tree) if config.tree else None
+        tree = tree_of(config)
         manifest = manifest_of(config, tree)
 
         def keep(solution: Solution) -> None:
@@ -300,7 +305,7 @@ def evaluate(
     named = model if isinstance(model, str | None) else model.name
     preset = benchmark_preset(data, named) if isinstance(data, str) else None
     config, given = _configured(model, {"preset": preset, **settings})
-    tree = open_tree(config.tree) if config.tree else None
+    tree = tree_of(config)
     name = require(system, tree, None).name  # before there is a folder
     found = (
         load_dataset(data, split, config)

@@ -373,21 +373,22 @@ def load_config(
     sources: dict[str, Source] = {}
     for source, layer in layers.items():
         for name, value in layer.items():
-            if name in tables and isinstance(value, Mapping):
-                tables[name] |= value
-                sources |= {f"{name}.{key}": source for key in value}
-            elif name in RetrievalConfig.model_fields:
-                tables["retrieval"][name] = value
-                sources[f"retrieval.{name}"] = source
-            elif name in Config.model_fields:
-                values[name] = value
-                sources[name] = source
-            else:
-                near = nearest(name, SETTINGS)
+            if name not in SETTINGS:
                 raise UsageError(
-                    f"unknown setting '{name}' from {source}{near}",
+                    f"unknown setting '{name}' from {source}"
+                    f"{nearest(name, SETTINGS)}",
                     fix="see docs/quickstart.md for the settings",
                 )
+            table = name
+            if name in RetrievalConfig.model_fields:
+                table = "retrieval"
+                value = {name: value}
+            if table in tables and isinstance(value, Mapping):
+                tables[table] |= value
+                sources |= {f"{table}.{key}": source for key in value}
+            else:
+                values[name] = value
+                sources[name] = source
     if tree:
         values["tree"] = tree
     _check_keys(values, sources)

@@ -128,11 +128,6 @@ class HubFile(NamedTuple):
     path: str
     sha256: str  # empty where only the revision vouches for the bytes
 
-    @property
-    def name(self) -> str:
-        """Return its path in a cache."""
-        return f"{self.repo.replace('/', '--')}/{self.revision}/{self.path}"
-
     def is_valid(self, data: bytes) -> bool:
         """Whether these are its bytes; without a hash, whether they are Parquet.
 
@@ -549,7 +544,8 @@ def fetch(file: HubFile, config: Config) -> Path:
 
     The file appears whole and checked, or not at all.
     """
-    target = config.cache_dir / "data" / file.name
+    place = config.cache_dir / "data" / file.repo.replace("/", "--")
+    target = place / file.revision / file.path
     if target.is_file() and file.is_valid(target.read_bytes()):
         return target
     try:

@@ -10,7 +10,7 @@ import click
 from kace.baselines.evaluate import Trial
 from kace.cards.store import open_tree
 from kace.cli.eval import finish_trial
-from kace.cli.models import ensure_weights
+from kace.cli.models import prepare
 from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import note, print_lines
@@ -71,7 +71,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
     config = options.config(preset="starter", tree="starter")
     try:
         if not replay:
-            ensure_weights(config)
+            prepare(config)
     except KaceError as error:
         if options.get("model"):
             raise

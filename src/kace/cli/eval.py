@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
+from kace.api import tree_of
 from kace.baselines.evaluate import Trial, run_trial
 from kace.baselines.lift import lift_of, read_skill, run_lift
 from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
-from kace.cards.store import frozen_hash_of, open_tree
+from kace.cards.store import frozen_hash_of
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines, metrics_lines
@@ -127,7 +128,7 @@ def command(
         found,
         config,
         seeds,
-        open_tree(config.tree) if config.tree else None,
+        tree_of(config),
         artefact,
         Shard.read(shard) if shard is not None else None,
     )

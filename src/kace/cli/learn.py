@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from kace.api import tree_of
 from kace.baselines.ace import train_ace
 from kace.baselines.evaluate import (
     EMPTY,
@@ -17,9 +18,8 @@ from kace.baselines.evaluate import (
 )
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
-from kace.cards.store import open_tree
 from kace.cli import learn_demo
-from kace.cli.models import ensure_weights, prepare
+from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
@@ -31,7 +31,7 @@ from kace.cli.terminal import (
     print_lines,
     run_async,
 )
-from kace.config import Config, profile_of
+from kace.config import profile_of
 from kace.errors import UsageError
 from kace.learning import StepResult
 from kace.learning.loop import learn as learn_tree
@@ -189,7 +189,7 @@ def command(
         found = load_problems(split, config.fields)
         refuse_overlap(problems, found, str(split))
         kept_out += found
-    start = open_tree(config.tree) if config.tree else None
+    start = tree_of(config)
     profile = dict(profile_of(config.profile).get("learning", {}))
     if method != "kace":
         chosen = load_problems(validation, config.fields) if validation else ()
@@ -232,7 +232,8 @@ def _run_demo(
     settings = options.learning({**QUICK, **learn_demo.SETTINGS}, epochs)
     recorded = config.teacher == learn_demo.TEACHER
     teacher = learn_demo.RecordedTeacher() if recorded else None
-    train, held_out = learn_demo.load_slices(config)
+    train = learn_demo.load_slice("train").problems
+    held_out = learn_demo.load_slice("validation")
     print_lines([learn_demo.INTRO.format(model=config.model)])
     tree = out / "tree"
     kept_out = HeldOutHashes.of(held_out.problems)
@@ -241,16 +242,9 @@ def _run_demo(
     print_lines(learn_demo.compare_systems(held_out, config, out))
 
 
-def _fetch_weights(config: Config) -> None:
-    """Fetch the weights of embedded models."""
-    prepare(config)
-    if (config.teacher or "").startswith("local/"):
-        ensure_weights(config.for_teacher())
-
-
 def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
     """Finish a tree, with its forecast first and a line per step."""
-    _fetch_weights(plan.config)
+    prepare(plan.config, teaches=True)
 
     async def work() -> None:
         opening = open_study(plan, teacher=teacher, observer=progress)
@@ -276,7 +270,7 @@ def _train_method(plan: TrainPlan) -> None:
             "reflections replace the cards of a tree, and none is named",
             fix="name the tree: --tree TREE",
         )
-    _fetch_weights(plan.config)
+    prepare(plan.config, teaches=True)
 
     async def work() -> Ledger:
         async with open_training(plan, observer=progress) as training:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from kace.cli.terminal import note
 from kace.config import Config
 from kace.models.base import Request
 from kace.models.scripted import Scripted
-from kace.problems import Dataset, Problem, load_bundled, load_dataset
+from kace.problems import Dataset, load_bundled
 from kace.report.evaluation import evaluation_of
 from kace.runs.table import open_tables
 
@@ -74,20 +73,14 @@ class RecordedTeacher(Scripted):
         return "\n".join(blocks) or "no cards"
 
 
-def load_slices(config: Config) -> tuple[tuple[Problem, ...], Dataset]:
-    """Return problems to learn from, and others of the same families to evaluate on."""
-    train = _first_per_family(load_bundled("starter", "train"))
-    data = load_dataset("starter", "validation", config)
-    held_out = _first_per_family(data.problems)
-    return train, replace(data, problems=held_out)
-
-
-def _first_per_family(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+def load_slice(split: str) -> Dataset:
+    """Return the first problems of each family in a split of the starter set."""
+    problems = load_bundled("starter", split)
     chosen = []
     for family in (*HARD, *EASY):
         found = [problem for problem in problems if problem.family == family]
         chosen += found[:PER_FAMILY]
-    return tuple(chosen)
+    return Dataset("starter", split, tuple(chosen))
 
 
 def compare_systems(

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import click
 
-from kace.api import solve_cached, solve_into
-from kace.cards.store import open_tree
+from kace.api import solve_cached, solve_into, tree_of
 from kace.cards.tree import EpistemicTree
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
@@ -149,7 +148,7 @@ def _solve_file(
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
     problems = load_problems(path, config.fields)[: options.get("limit")]
-    tree = open_tree(config.tree) if config.tree else None
+    tree = tree_of(config)
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)
     folder = out or default_folder(path.stem, manifest, ids.encode())

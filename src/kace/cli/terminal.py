@@ -13,18 +13,15 @@ import signal
 import sys
 import time
 from collections.abc import (
-    Callable,
     Coroutine,
     Iterable,
     Mapping,
     Sequence,
 )
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kace.errors import DataError, redact
-from kace.files import readable
+from kace.errors import redact
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -75,18 +72,6 @@ def note(line: str) -> None:
     """Print a line that is not a result to standard error."""
     if sys.stderr is not None:
         print(plain(line), file=sys.stderr)
-
-
-def read_input(name: str, parse: Callable[[bytes], T]) -> T:
-    """Read and parse a file, or standard input for `-`."""
-    where = "standard input" if name == "-" else name
-    try:
-        with readable(where, "name a file that is there"):
-            if name == "-":
-                return parse(sys.stdin.buffer.read())
-            return parse(Path(name).read_bytes())
-    except DataError as error:
-        raise DataError(f"{where}: {error.message}", fix=error.fix) from None
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -25,6 +25,7 @@ from kace.cards.store import (
     JournalEntry,
     TreeStore,
     author,
+    located,
     open_state,
     open_tree,
 )
@@ -37,7 +38,7 @@ from kace.cards.tree import (
     EpistemicTree,
     SetDomains,
 )
-from kace.cli.models import ensure_weights
+from kace.cli.models import prepare
 from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import (
@@ -47,7 +48,6 @@ from kace.cli.terminal import (
     note,
     plain,
     print_lines,
-    read_input,
     run_async,
 )
 from kace.config import tree_path
@@ -55,6 +55,8 @@ from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
+
+T = TypeVar("T")
 
 
 def _to_path(
@@ -96,7 +98,7 @@ def init(folder: Path, domains: str | None) -> None:
     if domains == "starter":
         given = starter_domains()
     elif domains is not None:
-        given = read_input(domains, formats.read_exchange).domains
+        given = _read_input(domains, formats.read_exchange).domains
     TreeStore.create(folder, given, author=author())
     note(
         f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}"
@@ -144,7 +146,7 @@ def try_card(
     config = options.config(tree=str(tree))
     cards = open_tree(tree)
     asked = Problem(problem, answer)
-    ensure_weights(config)
+    prepare(config)
     solutions = []
     with RunProgress(2) as progress:
         # Attempts that read no card are the same in both: they are made once and cached.
@@ -166,7 +168,8 @@ def show(options: Options, tree: Path, what: str | None) -> None:
     found = open_tree(tree)
     if what == "cards":
         for card in found:
-            options.show(card_line(card), [_card_row(card)])
+            line = f"{card.card_id}  {card.status}  {'; '.join(card.triggers)}"
+            options.show(card_line(card), [plain(line)])
         note(f"{len(found)} cards")
     elif what is not None:
         card = found.card(what)
@@ -192,25 +195,23 @@ def add(tree: Path, file: str, why: str) -> None:
     store = TreeStore.open(tree)
     before = store.load()
     read = partial(formats.read_exchange, source=f"written by {author()}")
-    bundle = read_input(file, read)
-    named = {domain.name: domain for domain in bundle.domains}
-    named |= {domain.name: domain for domain in before.domains}
+    bundle = _read_input(file, read)
     changes: list[Change] = []
-    if len(named) > len(before.domains):
-        changes.append(SetDomains(tuple(named.values())))
-    added = []
-    for card in bundle.cards:
-        if before.cards.get(card.card_id) != card:
-            changes.append(Add(card))
-            added.append(card.card_id)
+    named = before.domain_names
+    new = [domain for domain in bundle.domains if domain.name not in named]
+    if new:
+        changes.append(SetDomains((*before.domains, *new)))
+    cards = [
+        card for card in bundle.cards if before.cards.get(card.card_id) != card
+    ]
+    changes += map(Add, cards)
     if changes:
         why = why or f"import of {file}"
         store.apply(*changes, author=author(), note=why)
-    for name in added:
-        print(name)
-    same = len(bundle.cards) - len(added)
+    print_lines(card.card_id for card in cards)
+    same = len(bundle.cards) - len(cards)
     note(
-        f"{len(added)} added, {same} already there; generation {store.generation}"
+        f"{len(cards)} added, {same} already there; generation {store.generation}"
     )
     for each in bundle.mended:
         note(f"mended {each}")
@@ -248,7 +249,7 @@ def edit(
     card = store.load().card(card_id)
     change: Change = Deprecate(card_id)
     if file is not None:
-        change = Edit(read_input(file, partial(_edited, card)))
+        change = Edit(_read_input(file, partial(_edited, card)))
     store.apply(change, author=author(), note=why)
     note(f"{card_id}: generation {store.generation}")
 
@@ -288,6 +289,13 @@ def export(tree: Path) -> None:
     """Write the whole tree as JSON to standard output."""
     # As bytes, it is the same in every locale.
     click.echo(formats.to_json(open_tree(tree)).encode(), nl=False)
+
+
+def _read_input(name: str, parse: Callable[[bytes], T]) -> T:
+    """Read and parse a file, or standard input for `-`."""
+    path = Path("/dev/stdin" if name == "-" else name)
+    with located(path):
+        return parse(path.read_bytes())
 
 
 def _edited(card: Card, data: bytes) -> Card:
@@ -353,13 +361,6 @@ def _drawing(figures: dict[str, Any]) -> Iterator[str]:
         yield f"{name:12} {'no' if value is None else value}"
     yield ""
     yield from aligned(cells_of(places))
-
-
-def _card_row(card: Card) -> str:
-    """Return a card on one line."""
-    place = f"{card.difficulty_tag.value}/{'+'.join(card.domain_tags)}"
-    triggers = plain("; ".join(card.triggers), 200)
-    return f"{card.card_id}  {place}  {card.status.value}  {triggers}"
 
 
 def _card_lines(card: Card) -> Iterator[str]:
