@@ -19,20 +19,12 @@ from kace.problems import problem_rows
 from tests.command import Kace, environment, run_kace
 from tests.learning.world import World, problems
 
+pytestmark = pytest.mark.usefixtures("train_file")
 TRAIN = problems(2)
 TUNED = ("learn", "--train", "train.jsonl", "--profile", "paper", "--set", "impact_runs=1",
          "--set", "router=words")  # fmt: skip
 LEARN = (*TUNED, "--out", "tree", "--model", "scripted/dice?sides=9")
 BY_FILES = (*LEARN, "--teacher", "exchange/desk", "--set", "wait=false")
-
-
-@pytest.fixture
-def kace(tmp_path: Path) -> Kace:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments, COLUMNS="80")
-
-    (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(TRAIN)) + "\n")
-    return run
 
 
 def answer_all(desk: Path) -> int:

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from kace.cards.store import open_tree
 from kace.config import load_config, tree_path
-from tests.command import run_kace
 
 ROOT = Path(__file__).parents[2]
 CARD = ROOT / "docs" / "examples" / "average-speed.md"
 NAME_OF_SHIPPED = "EXACT_AVERAGE_SPEED_ROUND_TRIP"
 NAME = "RUBRIC_AVERAGE_SPEED_THERE_AND_BACK"
 VAN = "A van drives to a market at 20 km/h and back at 60 km/h. What is its average speed for the round trip, in km/h?"
-
-
-@pytest.fixture
-def kace(tmp_path: Path):
-    def run(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments, stdin=stdin, **env)
-
-    return run
 
 
 @pytest.fixture

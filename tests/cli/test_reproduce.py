@@ -165,6 +165,8 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     refused = run_kace(tmp_path, *arguments, "--yes")
     assert refused.returncode == 2 and "tree is not frozen. Fix: kace tree freeze tree" in refused.stderr
     assert run_kace(tmp_path, "tree", "freeze", "tree").returncode == 0
+    assert "kace eval --system tiered" in run_kace(tmp_path, *arguments).stdout
+    assert not (tmp_path / "r" / "runs").exists(), "nothing is run unasked"
     done = run_kace(tmp_path, *arguments, "--yes")
     assert done.returncode == 0, done.stderr
     assert "kace learn" not in done.stdout and "--tree tree" in done.stdout

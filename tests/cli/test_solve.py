@@ -12,19 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import run_kace
-
 STEADY = ["--model", "scripted/steady"]
-
-
-@pytest.fixture
-def kace(tmp_path: Path):
-    """Run the command line in an empty folder with an empty cache."""
-
-    def run(*arguments: str, stdin: str = "", **env: str):
-        return run_kace(tmp_path, *arguments, stdin=stdin, **env)
-
-    return run
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -138,19 +126,8 @@ def test_a_file_gives_a_line_each_and_a_summary_and_resumes(kace, tmp_path: Path
 
 def test_a_file_can_be_piped_limited_and_mapped(kace):
     rows = '{"q": "a?", "gold": "42"}\n{"q": "b?", "gold": "41"}\n{"q": "c?"}\n'
-    done = kace(
-        "solve",
-        "--file",
-        "-",
-        *STEADY,
-        "--limit",
-        "2",
-        "--set",
-        "fields.problem=q",
-        "--set",
-        "fields.answer=gold",
-        stdin=rows,
-    )
+    mapped = ["--limit", "2", "--set", "fields.problem=q", "--set", "fields.answer=gold"]
+    done = kace("solve", "--file", "-", *STEADY, *mapped, stdin=rows)
     assert done.returncode == 0, done.stderr
     assert "accuracy     50.0%" in done.stderr
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.command import run_kace
+from tests.command import Kace
 from tests.models.chat_server import ChatServer, says
 
 CARD = {
@@ -25,15 +24,12 @@ WORKED = "Example:\nTwo dice are thrown. How many results?\nWorked:\n6 * 6 = 36.
 
 
 @pytest.fixture
-def kace(tmp_path: Path):
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments)
-
+def kace(kace: Kace, tmp_path: Path) -> Kace:
     (tmp_path / "card.json").write_text(json.dumps(CARD))
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')
-    assert run("tree", "init", "tree", "starter").returncode == 0
-    assert run("tree", "add", "tree", "card.json").returncode == 0
-    return run
+    assert kace("tree", "init", "tree", "starter").returncode == 0
+    assert kace("tree", "add", "tree", "card.json").returncode == 0
+    return kace
 
 
 SOLVE = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000", "--tree", "tree", "--out", "run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,16 @@ from kace.cards.card import card_line
 from kace.cards.formats import to_json
 from kace.cards.store import TreeStore
 from tests.card_samples import ALGEBRA, GEOMETRY, card, small_tree
-from tests.command import run_kace
+from tests.command import Kace
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NEW = card("MICRO_NEW_CARD")
 
 
 @pytest.fixture
-def kace(tmp_path: Path):
+def kace(kace: Kace) -> Kace:
     """Run `kace tree` in an empty folder."""
-
-    def run(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, "tree", *arguments, stdin=stdin, **{"PYTHONUTF8": "1", **env})
-
-    return run
+    return partial(kace, "tree", PYTHONUTF8="1")
 
 
 @pytest.fixture
