@@ -146,11 +146,6 @@ def test_the_forecast_counts_a_base_run_only_where_one_is_made(settings: dict[st
     assert solver.calls == pytest.approx(runs * LADDER_ATTEMPTS * len(TRAIN))
 
 
-def test_a_dry_run_without_a_price_says_what_to_add(kace: Kace):
-    done = kace(*LEARN, "--teacher", "openai/big", "--dry-run")
-    assert "price unknown" in done.stdout and '[prices."openai/big"]' in done.stdout
-
-
 WRONG = {
     "no teacher": (LEARN, "a learner needs a teacher"),
     "no file": (("learn", "--out", "tree"), "--train is missing"),

@@ -25,7 +25,7 @@ from kace.runs.table import open_tables
 from tests.baselines.arena import TREE
 from tests.baselines.paper_tree import paper_tree
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
-from tests.command import OURS, run_kace
+from tests.command import environment, run_kace
 from tests.learning.world import DOMAINS
 from tests.models.chat_server import Answer, ChatServer, Seen
 
@@ -47,12 +47,11 @@ def words(folder: Path, url: str, *more: str) -> tuple[str, ...]:
 
 def started(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[str]:
     """The command in a group of its own, whatever it starts included."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}  # noqa: TID251
     with (folder / "log").open("a") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "kace", *arguments],
             cwd=folder,
-            env={**kept, "KACE_CACHE_DIR": str(folder / "cache")},
+            env=environment(folder),
             stdout=log,
             stderr=log,
             text=True,
