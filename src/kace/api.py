@@ -34,6 +34,8 @@ from kace.config import (
     AnswerKind,
     Config,
     EsPolicy,
+    Router,
+    VoteKind,
     benchmark_preset,
     load_config,
     profile_of,
@@ -107,8 +109,8 @@ class RunSettings(TypedDict, total=False):
     answers: AnswerKind
     tolerance: float
     logprobs: bool
-    vote: Literal["majority", "confidence"]
-    router: Literal["model", "words", "cards"]
+    vote: VoteKind
+    router: Router
     relevance_threshold: float
     skip_threshold: float
     max_cards: int

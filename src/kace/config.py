@@ -76,6 +76,8 @@ SubjectName = Annotated[
     str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")
 ]
 EsPolicy = Literal["locked", "skip", "try"]
+Router = Literal["model", "words", "cards"]
+VoteKind = Literal["majority", "confidence"]
 ProblemField = Annotated[str, Field(pattern="^(problem|answer|id|domain)$")]
 
 
@@ -164,7 +166,7 @@ class RetrievalConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     # Names a problem's domain: a model call, the registry's words, or the most relevant card.
-    router: Literal["model", "words", "cards"] = "cards"
+    router: Router = "cards"
     # A card with demonstrations is shown from this probability on that the problem is of
     # its kind; 0 shows the whole block.
     relevance_threshold: Score = 0.3
@@ -260,7 +262,7 @@ class Config(BaseModel):
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-6
     # Beyond the paper and off (docs/concepts.md). Manifests name them if changed.
     logprobs: bool = False  # record confidences
-    vote: Literal["majority", "confidence"] = "majority"
+    vote: VoteKind = "majority"
     sources: dict[str, Source] = {}
 
     @property

@@ -123,18 +123,18 @@ def command(
     config = options.config(preset=preset)
     found = labelled(load_dataset(data, split, config), options.get("limit"))
     shard = options.get("shard")
+    tree = tree_of(config)
     trial = Trial(
-        spec_of(system).name,
+        require(system, tree, artefact).name,
         found,
         config,
         seeds,
-        tree_of(config),
+        tree,
         artefact,
         Shard.read(shard) if shard is not None else None,
     )
     folder = out or trial.folder()
     began = time.monotonic()
-    require(trial.system, trial.tree, trial.artefact)
     for other in reuse:
         if not (other / "calls").is_dir():
             raise UsageError(

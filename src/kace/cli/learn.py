@@ -19,6 +19,7 @@ from kace.baselines.evaluate import (
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
 from kace.cli import learn_demo
+from kace.cli.eval import DRY_RUN
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.solve import forecast_lines
@@ -121,11 +122,7 @@ TREE = click.argument("tree", type=PATH)
     is_flag=True,
     help="A small slice of the starter set: all steps, in minutes.",
 )
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print what it would take, and spend nothing.",
-)
+@DRY_RUN
 @click.option(
     "--out",
     type=PATH,
