@@ -24,7 +24,6 @@ from kace.problems import (
     Problem,
     PublishedSet,
     PublishedSplit,
-    canonical,
     fetch,
     fingerprint,
     labelled,
@@ -120,10 +119,10 @@ def test_csv_and_json_lists_are_read_like_lines(tmp_path: Path):
     assert load_problems(tmp_path / "p.csv") == load_problems(tmp_path / "p.json") == expected
 
 
-def test_a_missing_answer_names_the_fields_of_the_file(tmp_path: Path):
+def test_a_missing_answer_says_how_to_name_its_field(tmp_path: Path):
     path = write(tmp_path / "p.jsonl", {"text": "2+2?", "gold": "4"})
     data = load_dataset(path, "test", load_config(env={}))
-    with pytest.raises(UsageError, match=r"the fields are text, gold.*--set fields.answer=NAME"):
+    with pytest.raises(UsageError, match=r"has no answer.*--set fields.answer=NAME"):
         labelled(data)
 
 
@@ -209,12 +208,12 @@ def test_a_listed_split_has_the_problems_of_its_list_in_its_order(copy):
     assert [problem.text for problem in found.problems] == TEXTS[:2]
     assert [problem.label for problem in found.problems] == ["sum-0", "sum-1"], "labels are the list's"
     assert {problem.domain for problem in found.problems} == {"sums_and_more"}
-    assert found.name == "sums" and found.source == "someone/sums@111111111111" and found.note == ""
+    assert found.name == "sums"
 
 
 def test_a_split_without_a_list_is_what_the_lists_leave(copy):
     found = copy(as_jsonl(rows(TEXTS)), "test")
-    assert [problem.text for problem in found.problems] == TEXTS[3:] and found.note == ""
+    assert [problem.text for problem in found.problems] == TEXTS[3:]
 
 
 def test_only_what_is_learned_from_comes_with_solutions(copy):
@@ -226,13 +225,14 @@ def test_only_what_is_learned_from_comes_with_solutions(copy):
 def test_copies_that_differ_in_white_space_are_the_same_set(copy):
     spaced = [f"  {text.replace(' ', '  ')} " for text in TEXTS]
     one, other = (copy(as_jsonl(rows(texts)), "test") for texts in (TEXTS, spaced))
-    assert one.hash == other.hash and other.note == ""
+    assert one.hash == other.hash
 
 
-def test_a_problem_in_another_wording_is_known_by_its_label_and_noted(copy):
+def test_a_problem_in_another_wording_is_known_by_its_label_and_noted(copy, caplog: pytest.LogCaptureFixture):
     reworded = ["What do you get when you add one to zero?", *TEXTS[1:]]
+    assert copy(as_jsonl(rows(TEXTS)), "train") and not caplog.records
     found = copy(as_jsonl(rows(reworded)), "train")
-    assert found.problems[0].text == reworded[0] and "not worded as" in found.note
+    assert found.problems[0].text == reworded[0] and "not worded as" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_the_bundled_sets_need_no_hub(tmp_path: Path):
     config = load_config({"cache_dir": tmp_path, "hub": NOWHERE}, env={})
     found = load_dataset("starter", "validation", config)
     assert found.problems == load_bundled("starter", "validation")
-    assert (found.split, found.source, found.hash) == ("validation", "bundled", "6033293db5109451")
+    assert (found.split, found.hash) == ("validation", "6033293db5109451")
     hashes = [load_dataset(*name, config).hash for name in (("starter-1000", "test"), ("techniques", "retest"))]
     assert hashes == ["180370bcd863ca9c", "53fa91242d965e64"], "the samples of the published figures"
 
@@ -283,19 +283,19 @@ def test_any_jsonl_file_is_a_data_set_with_a_field_map(tmp_path: Path):
     assert found.hash == set_hash([Problem("1+2"), Problem("1+1")]), "neither order nor white space counts"
 
 
-def test_names_are_known_however_they_are_spelt_and_the_nearest_is_named():
-    assert canonical("MATH-Hard") == canonical("math_hard") == "math-hard" and canonical("aime25") == "aime25"
-    assert canonical("folder/aime25") is None and canonical("mine.jsonl") is None
-    with pytest.raises(UsageError, match="did you mean 'olymmath'"):
-        canonical("olymath")
-    with pytest.raises(UsageError, match=f"known: {', '.join(sorted(NAMES))}"):
-        canonical("zzz")
-
-
-def test_a_wrong_split_is_refused_with_the_names_there_are():
-    for name, splits in (("aime25", "train, validation, test"), ("techniques", "train, validation, test, retest")):
-        with pytest.raises(UsageError, match=f"{name} has no split 'dev'.*{splits}"):
-            load_dataset(name, "dev", load_config(env={}))
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("olymath", UsageError, "did you mean 'olymmath'"),
+        ("zzz", UsageError, f"known: {', '.join(sorted(NAMES))}"),
+        ("folder/aime25", DataError, "no such file"),
+        ("aime25", UsageError, "aime25 has no split 'dev'.*train, validation, test"),
+        ("techniques", UsageError, "techniques has no split 'dev'.*train, validation, test, retest"),
+    ],
+)
+def test_a_wrong_name_or_split_is_refused_with_the_names_there_are(name: str, kind: type[KaceError], said: str):
+    with pytest.raises(kind, match=said):
+        load_dataset(name, "dev", load_config(env={}))
 
 
 def test_the_sizes_are_the_papers():
@@ -332,12 +332,11 @@ def at(folder: Path, hub: str) -> Config:
 
 def test_a_file_is_downloaded_once_without_a_token_and_again_if_it_is_damaged(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_canary")
-    told: list[HubFile] = []
     with serving(FileServer({address(FILE): CONTENT})) as hub:
         for _ in range(2):
-            path = fetch(FILE, at(tmp_path, hub.url), told.append)
+            path = fetch(FILE, at(tmp_path, hub.url))
             assert path.read_bytes() == CONTENT
-        assert len(hub.seen) == len(told) == 1
+        assert len(hub.seen) == 1
         assert "canary" not in str(hub.headers)
         path.write_bytes(CONTENT[:-1])
         assert fetch(FILE, at(tmp_path, hub.url)).read_bytes() == CONTENT

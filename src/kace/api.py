@@ -30,8 +30,18 @@ from kace.cards.card import Card
 from kace.cards.formats import read_text_card
 from kace.cards.store import TreeStore, author, open_tree
 from kace.cards.tree import Add, Domain, EpistemicTree
-from kace.config import Config, EsPolicy, load_config, profile_of, tree_path
-from kace.errors import UsageError, counted
+from kace.config import (
+    AnswerKind,
+    Config,
+    EsPolicy,
+    Router,
+    VoteKind,
+    benchmark_preset,
+    load_config,
+    profile_of,
+    tree_path,
+)
+from kace.errors import counted
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import Placement, Prompts
 from kace.ladder.record import Solution
@@ -96,11 +106,11 @@ class RunSettings(TypedDict, total=False):
     data_dir: str | Path
     fields: Mapping[str, str]
     subject: str
-    answers: Literal["math", "text", "choice", "number"]
+    answers: AnswerKind
     tolerance: float
     logprobs: bool
-    vote: Literal["majority", "confidence"]
-    router: Literal["model", "words", "cards"]
+    vote: VoteKind
+    router: Router
     relevance_threshold: float
     skip_threshold: float
     max_cards: int
@@ -175,7 +185,7 @@ async def solve_cached(
             calls = CallStore(config.cache_dir / "calls" / name)
             calls.prompts = config.problem_texts
             stack.callback(calls.close)
-        tree = open_tree(config.tree) if config.tree else None
+        tree = tree_of(config)
         session = await stack.enter_async_context(
             open_session(
                 config, calls=calls, model=model, tree=tree, observer=observer
@@ -183,6 +193,11 @@ async def solve_cached(
         )
         await solve_all(problems, session.kit, session.window, found.append)
     return found
+
+
+def tree_of(config: Config) -> EpistemicTree | None:
+    """Open the tree that a configuration names, if it names one."""
+    return open_tree(config.tree) if config.tree else None
 
 
 def solve(
@@ -214,7 +229,7 @@ async def asolve_many(
     if out is None:
         solved = await solve_cached(once, config, given)
     else:
-        tree = open_tree(config.tree) if config.tree else None
+        tree = tree_of(config)
         manifest = manifest_of(config, tree)
 
         def keep(solution: Solution) -> None:
@@ -287,15 +302,19 @@ def evaluate(
     """
     from kace.baselines.evaluate import Trial, run_trial
     from kace.baselines.systems import require
-    from kace.config import benchmark_preset
     from kace.runs.table import load_run
 
     named = model if isinstance(model, str | None) else model.name
     preset = benchmark_preset(data, named) if isinstance(data, str) else None
     config, given = _configured(model, {"preset": preset, **settings})
-    tree = open_tree(config.tree) if config.tree else None
+    tree = tree_of(config)
     name = require(system, tree, None).name  # before there is a folder
-    found = labelled(_data(data, split, config))
+    found = (
+        load_dataset(data, split, config)
+        if isinstance(data, str | Path)
+        else Dataset("problems", ALL, _problems(data, config))
+    )
+    found = labelled(found)
     trial = Trial(name, found, config, seeds, tree)
     folder = trial.folder() if out is None else Path(out)
     with trial.open(folder, [Path(each) for each in reuse]) as run:
@@ -393,18 +412,6 @@ def _problems(given: Problems, config: Config) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _data(given: Problems, split: str, config: Config) -> Dataset:
-    if isinstance(given, str | Path):
-        return load_dataset(given, split, config)
-    problems = _problems(given, config)
-    if not problems:
-        raise UsageError(
-            "no problems were given",
-            fix="give a data set, a file, or a list of problems",
-        )
-    return Dataset("problems", ALL, problems, "given")
-
-
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run async work to its end, in a thread where a notebook already runs a loop."""
     try:
@@ -455,11 +462,6 @@ class Tree:
 
     def add(self, card: str | Card) -> Card:
         """Add a card: a `Card`, or its text. One that breaks a rule raises `CardError`."""
-        if not self.path.is_dir():
-            raise UsageError(
-                f"{self.path} can only be read",
-                fix="begin one with kace.Tree.create, or open a tree's directory",
-            )
         if isinstance(card, str):
             card = read_text_card(card, f"written by {author()}")
         store = TreeStore.open(self.path)

@@ -76,11 +76,13 @@ SubjectName = Annotated[
     str, Field(max_length=80, pattern=r"^[^\s<>{}`]([^<>{}`\n]*[^\s<>{}`])?$")
 ]
 EsPolicy = Literal["locked", "skip", "try"]
+Router = Literal["model", "words", "cards"]
+VoteKind = Literal["majority", "confidence"]
 ProblemField = Annotated[str, Field(pattern="^(problem|answer|id|domain)$")]
 
 
-def _joined_urls(given: object) -> object:
-    return ",".join(map(str, given)) if isinstance(given, list) else given
+def _joined_urls(given: str | Iterable[object]) -> str:
+    return given if isinstance(given, str) else ",".join(map(str, given))
 
 
 Urls = Annotated[str, BeforeValidator(_joined_urls)]
@@ -154,7 +156,7 @@ def is_embedded(model: str | None) -> bool:
 
 def benchmark_preset(data: str, model: str | None) -> str | None:
     """Return the preset of a data set; an embedded model keeps its own, being far smaller."""
-    known = BENCHMARK_PRESETS.get(data.replace("_", "-"))
+    known = BENCHMARK_PRESETS.get(data)
     return None if is_embedded(model) else known
 
 
@@ -164,7 +166,7 @@ class RetrievalConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     # Names a problem's domain: a model call, the registry's words, or the most relevant card.
-    router: Literal["model", "words", "cards"] = "cards"
+    router: Router = "cards"
     # A card with demonstrations is shown from this probability on that the problem is of
     # its kind; 0 shows the whole block.
     relevance_threshold: Score = 0.3
@@ -260,7 +262,7 @@ class Config(BaseModel):
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-6
     # Beyond the paper and off (docs/concepts.md). Manifests name them if changed.
     logprobs: bool = False  # record confidences
-    vote: Literal["majority", "confidence"] = "majority"
+    vote: VoteKind = "majority"
     sources: dict[str, Source] = {}
 
     @property
@@ -268,23 +270,14 @@ class Config(BaseModel):
         """Whether calls request log-probabilities: to record them, or to weigh votes."""
         return self.logprobs or self.vote == "confidence"
 
-    @property
-    def secrets(self) -> dict[str, SecretStr]:
-        """The keys that were given, by the names of their settings."""
-        return {
-            name: value for name, value in self if isinstance(value, SecretStr)
-        }
-
     def tier_sampling(self) -> dict[str, TierSampling]:
         """Return the sampling of each tier: preset < file per tier < overrides for all."""
-        overrides = Draw(
-            temperature=self.temperature, max_tokens=self.max_tokens
-        )
+        every = Draw(temperature=self.temperature, max_tokens=self.max_tokens)
         resolved = {}
         for tier, sampling in PRESETS[self.preset].sampling.items():
-            own = self.sampling.get(tier, Draw())  # type: ignore[call-overload]
+            own = self.sampling.get(tier, every)  # type: ignore[call-overload]
             changes = own.model_dump(exclude_none=True)
-            changes |= overrides.model_dump(exclude_none=True)
+            changes |= every.model_dump(exclude_none=True)
             resolved[tier] = replace(sampling, **changes)
         return resolved
 
@@ -382,21 +375,22 @@ def load_config(
     sources: dict[str, Source] = {}
     for source, layer in layers.items():
         for name, value in layer.items():
-            if name in tables and isinstance(value, Mapping):
-                tables[name] |= value
-                sources |= {f"{name}.{key}": source for key in value}
-            elif name in RetrievalConfig.model_fields:
-                tables["retrieval"][name] = value
-                sources[f"retrieval.{name}"] = source
-            elif name in Config.model_fields:
-                values[name] = value
-                sources[name] = source
-            else:
-                near = nearest(name, SETTINGS)
+            if name not in SETTINGS:
                 raise UsageError(
-                    f"unknown setting '{name}' from {source}{near}",
+                    f"unknown setting '{name}' from {source}"
+                    f"{nearest(name, SETTINGS)}",
                     fix="see docs/quickstart.md for the settings",
                 )
+            table = name
+            if name in RetrievalConfig.model_fields:
+                table = "retrieval"
+                value = {name: value}
+            if table in tables and isinstance(value, Mapping):
+                tables[table] |= value
+                sources |= {f"{table}.{key}": source for key in value}
+            else:
+                values[name] = value
+                sources[name] = source
     if tree:
         values["tree"] = tree
     _check_keys(values, sources)

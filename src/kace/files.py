@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import gzip
+import mmap
 import os
 import secrets
 import stat
@@ -107,14 +108,11 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temp.open("xb") as file:
-                file.write(data)
-                file.flush()
-                sync(file.fileno())
-            temp.replace(path)
-        finally:
-            temp.unlink(missing_ok=True)
+        with temp.open("xb") as file:
+            file.write(data)
+            file.flush()
+            sync(file.fileno())
+        temp.replace(path)
         directory = os.open(path.parent, os.O_RDONLY)
         try:
             sync(directory)
@@ -122,6 +120,9 @@ def write_atomic(path: Path, content: str | bytes) -> None:
             os.close(directory)
     except OSError as error:
         raise cannot_write(path, error) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temp.unlink()
 
 
 def remove(path: Path) -> None:
@@ -226,14 +227,11 @@ def whole_lines(
 
 def cut_torn_tail(fd: int) -> int:
     """Drop the bytes after the last newline, which a killed writer left, and return the end of the file."""
-    size = end = os.fstat(fd).st_size
-    while end:
-        start = max(0, end - 65_536)
-        newline = os.pread(fd, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
+    size = os.fstat(fd).st_size
+    if not size:
+        return 0
+    with mmap.mmap(fd, size, access=mmap.ACCESS_READ) as content:
+        end = content.rfind(b"\n") + 1
     if end < size:
         os.ftruncate(fd, end)
     return end

@@ -12,15 +12,15 @@ import gzip
 import hashlib
 import io
 import json
+import logging
 import re
 import tomllib
 import unicodedata
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType
@@ -41,6 +41,7 @@ from kace.files import (
 if TYPE_CHECKING:
     from kace.config import Config
 
+log = logging.getLogger(__name__)
 DATA = Path(__file__).parent / "data"
 SPLITS = ("train", "validation", "test")
 BUNDLED: Mapping[str, tuple[str, ...]] = {
@@ -54,8 +55,15 @@ PUBLISHED = ("aime25", "math-hard", "olymmath", "gsm8k")
 """Sets of others, described in `data/sets.toml`."""
 NAMES = (*BUNDLED, *PUBLISHED)
 ALL = "all"  # the split of a file, which has none
-TEXT_FIELDS = ("problem", "question", "input", "text")
-ANSWER_FIELDS = ("answer", "target", "expected_answer")
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "problem": ("problem", "question", "input", "text"),
+    "answer": ("answer", "target", "expected_answer"),
+    "id": ("id",),
+    "domain": ("domain",),
+    "family": ("family",),
+    "solution": ("solution",),
+}
+"""The fields of a problem, and the names under which a file may have them."""
 FOLDER_FIELDS = {
     "problem": "problem",
     "answer": "answer",
@@ -100,13 +108,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The problems of one split, and where they came from."""
+    """The problems of one split."""
 
     name: str
     split: str
     problems: tuple[Problem, ...]
-    source: str  # in words for people
-    note: str = ""  # how it differs from when the split was fixed
 
     @property
     def hash(self) -> str:
@@ -121,11 +127,6 @@ class HubFile(NamedTuple):
     revision: str  # a commit, so that the file cannot change under its name
     path: str
     sha256: str  # empty where only the revision vouches for the bytes
-
-    @property
-    def name(self) -> str:
-        """Return its path in a cache."""
-        return f"{self.repo.replace('/', '--')}/{self.revision}/{self.path}"
 
     def is_valid(self, data: bytes) -> bool:
         """Whether these are its bytes; without a hash, whether they are Parquet.
@@ -155,25 +156,20 @@ class PublishedSet(NamedTuple):
     listing: Path  # the problems of each split
 
 
-Watch = Callable[[HubFile], None]  # called before a file is downloaded
-
-
 # Files
 
 
 def load_problems(
-    path: str | Path,
-    fields: Mapping[str, str] | None = None,
-    limit: int | None = None,
+    path: str | Path, fields: Mapping[str, str] | None = None
 ) -> tuple[Problem, ...]:
-    """Read problems from JSONL, a JSON list, CSV (`.gz` too) or a run, the first `limit`.
+    """Read problems from JSONL, a JSON list, CSV (`.gz` too) or a run.
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual
     names are found without it. Raises `DataError` for the first bad or repeated row.
     """
     problems = []
     first: dict[str, int] = {}
-    for number, row in islice(read_rows(Path(path)), limit):
+    for number, row in read_rows(Path(path)):
         problem = problem_of(row, f"{path}:{number}", fields)
         names = {"problem text": problem.id, "id": problem.label}
         for what, name in names.items():
@@ -221,13 +217,10 @@ def problem_of(
     fields: Mapping[str, str] | None = None,
 ) -> Problem:
     """Return the problem of one row of a file; raise `DataError` for a bad one."""
-    names = dict(fields or {})
-    for name, usual in (("problem", TEXT_FIELDS), ("answer", ANSWER_FIELDS)):
-        found = next((field for field in usual if field in row), name)
-        names.setdefault(name, found)
     values = {}
-    for name in ("problem", "answer", "id", "domain", "family", "solution"):
-        field = names.get(name, name)
+    for name, usual in FIELDS.items():
+        found = next((field for field in usual if field in row), name)
+        field = (fields or {}).get(name, found)
         value = row.get(field)
         if type(value) not in (str, int, float, NoneType):
             raise DataError(
@@ -239,8 +232,7 @@ def problem_of(
     label = values.pop("id") or ""
     if not text.strip():
         raise DataError(
-            f"{where}: no problem text in field '{names['problem']}'"
-            f" (fields: {', '.join(row)[:200]})",
+            f"{where}: no problem text (fields: {', '.join(row)[:200]})",
             fix="name it: --set fields.problem=NAME",
         )
     check_problem_text(text, where)
@@ -254,17 +246,12 @@ def problem_of(
 
 def check_problem_text(text: str, where: str = "problem") -> None:
     """Raise `DataError` for a text that is too long or cannot be encoded."""
-    reason = ""
+    fix = "a problem is a text in UTF-8, not a file"
     if len(text) > MAX_PROBLEM_CHARS:
-        reason = (
-            f"the problem is over the limit of {MAX_PROBLEM_CHARS:,} characters"
-        )
-    elif re.search("[\ud800-\udfff]", text):
-        reason = "the text has a lone surrogate"
-    if reason:
-        raise DataError(
-            f"{where}: {reason}", fix="a problem is a text in UTF-8, not a file"
-        )
+        limit = f"the limit of {MAX_PROBLEM_CHARS:,} characters"
+        raise DataError(f"{where}: the problem is over {limit}", fix=fix)
+    if re.search("[\ud800-\udfff]", text):
+        raise DataError(f"{where}: the text has a lone surrogate", fix=fix)
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -282,9 +269,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     if path.name.removesuffix(".gz").endswith(".csv"):
         yield from enumerate(csv.DictReader(io.StringIO(text)), 2)
         return
-    for number, row in enumerate(_json_rows(text, path), 1):
-        if row is None:
-            continue
+    for number, row in _json_rows(text, path):
         if not isinstance(row, dict):
             kind = "list" if isinstance(row, list) else "single value"
             raise DataError(
@@ -294,13 +279,14 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
         yield number, row
 
 
-def _json_rows(text: str, path: Path) -> Iterator[Any]:
-    """Yield the items of a JSON list, or of each line; None for a blank line."""
+def _json_rows(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the items of a JSON list, or of each line that is not blank."""
     if text.lstrip().startswith("["):
-        yield from _parse(text, str(path))
+        yield from enumerate(_parse(text, str(path)), 1)
         return
     for number, line in enumerate(text.split("\n"), 1):
-        yield _parse(line, f"{path}:{number}") if line.strip() else None
+        if line.strip():
+            yield number, _parse(line, f"{path}:{number}")
 
 
 def _known_rows(run: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -356,22 +342,21 @@ def _parse(text: str, where: str) -> Any:
 # Data sets by name
 
 
-def load_dataset(
-    name: str | Path,
-    split: str,
-    config: Config,
-    watch: Watch | None = None,
-    limit: int | None = None,
-) -> Dataset:
-    """Return a split of a named data set, or a file, of which `limit` rows are read.
+def load_dataset(name: str | Path, split: str, config: Config) -> Dataset:
+    """Return a split of a named data set, or a file.
 
     A published set is read from `config.data_dir`, or from the cache, downloaded first.
     Raises `KaceError` for missing problems.
     """
-    known = canonical(str(name))
-    if known is None:
-        problems = load_problems(name, config.fields, limit)
-        return Dataset(Path(name).name, ALL, problems, str(name))
+    path = Path(name)
+    known = str(name)
+    if known not in NAMES:
+        if len(path.parts) == 1 and not (path.suffix or path.exists()):
+            raise UsageError(
+                f"no data set is called '{known[:60]}'{nearest(known, NAMES)}",
+                fix="use one of these, or a file",
+            )
+        return Dataset(path.name, ALL, load_problems(path, config.fields))
     splits = BUNDLED.get(known) or published_sets()[known].splits
     if split not in splits:
         raise UsageError(
@@ -379,8 +364,8 @@ def load_dataset(
             fix=f"choose one of {', '.join(splits)}",
         )
     if known in BUNDLED:
-        return Dataset(known, split, load_bundled(known, split), "bundled")
-    return load_published(published_sets()[known], split, config, watch)
+        return Dataset(known, split, load_bundled(known, split))
+    return load_published(published_sets()[known], split, config)
 
 
 def load_bundled(name: str, split: str) -> tuple[Problem, ...]:
@@ -391,39 +376,22 @@ def load_bundled(name: str, split: str) -> tuple[Problem, ...]:
 def labelled(data: Dataset, limit: int | None = None) -> Dataset:
     """Return the first problems of a data set for an evaluation, or all.
 
-    Raises `UsageError` for a problem without an answer, and names the file's fields.
+    Raises `UsageError` for no problem, or one without an answer.
     """
     problems = data.problems[:limit]
+    if not problems:
+        raise UsageError(
+            "no problems were given",
+            fix="give a data set, a file, or a list of problems",
+        )
     for problem in problems:
         if problem.answer is None:
-            fix = "an evaluation needs labelled problems"
-            if Path(data.source).is_file():
-                _, row = next(read_rows(Path(data.source)))
-                fix += (
-                    f"; the fields are {', '.join(row)[:200]}: name the one "
-                    "with the answer, --set fields.answer=NAME"
-                )
             raise UsageError(
-                f"{data.name}: problem {problem.name!r} has no answer", fix=fix
+                f"{data.name}: problem {problem.name!r} has no answer",
+                fix="give one to every problem; if the file has them, name "
+                "their field: --set fields.answer=NAME",
             )
     return replace(data, problems=problems)
-
-
-def canonical(name: str) -> str | None:
-    """Return the name of a data set however it is spelt, or None for a file.
-
-    Raises `UsageError` for a name that is neither.
-    """
-    plain = name.casefold().replace("_", "-")
-    if plain in NAMES:
-        return plain
-    path = Path(name)
-    if len(path.parts) > 1 or path.suffix or path.exists():
-        return None
-    raise UsageError(
-        f"no data set is called '{name[:60]}'{nearest(plain, NAMES)}",
-        fix="use one of these, or a file",
-    )
 
 
 def fingerprint(text: str) -> str:
@@ -462,10 +430,7 @@ def published_sets() -> Mapping[str, PublishedSet]:
 
 
 def load_published(
-    published: PublishedSet,
-    split: str,
-    config: Config,
-    watch: Watch | None = None,
+    published: PublishedSet, split: str, config: Config
 ) -> Dataset:
     """Return a split from the user's folder, or as it is on the hub."""
     part = published.splits[split]
@@ -473,15 +438,13 @@ def load_published(
     if config.data_dir is not None:
         fields = FOLDER_FIELDS
         paths = [config.data_dir / part.local]
-        where = str(paths[0])
     else:
-        paths = [fetch(file, config, watch) for file in part.files]
-        where = f"{part.files[0].repo}@{part.files[0].revision[:12]}"
+        paths = [fetch(file, config) for file in part.files]
     problems = []
     for path in paths:
         for number, row in read_rows(path):
             problems.append(problem_of(row, f"{path}:{number}", fields))
-    return _take_split(published, split, problems, where)
+    return _take_split(published, split, problems)
 
 
 def read_listing(path: Path) -> Mapping[str, Mapping[str, str]]:
@@ -513,30 +476,21 @@ def tidy(problem: Problem) -> Problem:
 
 
 def _take_split(
-    published: PublishedSet,
-    split: str,
-    problems: Sequence[Problem],
-    source: str,
+    published: PublishedSet, split: str, problems: Sequence[Problem]
 ) -> Dataset:
-    """Take a split out of the problems of a source, and check that it is whole.
+    """Take a split out of the problems of a source, which must hold all of it.
 
-    The lists know a problem by its text or its label. A split is never silently
-    smaller; `note` says whether a text differs from when the split was fixed.
+    The lists know a problem by its text, or by its label if it is worded otherwise.
     """
     part = published.splits[split]
     listing = read_listing(published.listing)
-    found: dict[str, Problem] = {}
-    for problem in problems:
-        found.setdefault(fingerprint(problem.text), problem)
+    found = {fingerprint(problem.text): problem for problem in problems}
     names = {problem.label: problem for problem in problems}
     wanted = listing.get(split)
     if wanted is None:  # what no list names
         listed = set().union(*listing.values())
-        wanted = {
-            key: problem.label
-            for key, problem in found.items()
-            if key not in listed
-        }
+        rest = found.keys() - listed
+        wanted = {key: found[key].label for key in found if key in rest}
     complete = []
     for key, label in wanted.items():
         match = found.get(key) or names.get(label)
@@ -546,18 +500,22 @@ def _take_split(
                 match = replace(match, solution=None)
             if match.answer is not None:
                 complete.append(match)
+    data = Dataset(published.name, split, tuple(complete))
     if len(complete) != part.size:
         raise DataError(
-            f"{published.name} {split}: {len(complete):,} problems with an answer"
-            f" in {source}, not {part.size:,}",
+            f"{data.name} {split}: {len(complete):,} problems with an answer"
+            f" in {part.local}, not {part.size:,}",
             fix="is the source complete? else name a folder that has the data "
             "(--set data_dir=DIR)",
         )
-    data = Dataset(published.name, split, tuple(complete), source)
-    if data.hash == part.hash:
-        return data
-    note = f"not worded as when the split was fixed ({part.hash})"
-    return replace(data, note=note)
+    if data.hash != part.hash:
+        log.warning(
+            "kace: %s %s is not worded as when the split was fixed (%s)",
+            data.name,
+            split,
+            part.hash,
+        )
+    return data
 
 
 def _read_parquet(path: Path) -> list[dict[str, object]]:
@@ -581,16 +539,15 @@ def _read_parquet(path: Path) -> list[dict[str, object]]:
 # Downloads
 
 
-def fetch(file: HubFile, config: Config, watch: Watch | None = None) -> Path:
+def fetch(file: HubFile, config: Config) -> Path:
     """Return the path of a file in the cache, downloaded first where it is missing.
 
     The file appears whole and checked, or not at all.
     """
-    target = config.cache_dir / "data" / file.name
+    place = config.cache_dir / "data" / file.repo.replace("/", "--")
+    target = place / file.revision / file.path
     if target.is_file() and file.is_valid(target.read_bytes()):
         return target
-    if watch:
-        watch(file)
     try:
         with TemporaryDirectory() as folder:
             part = Path(folder, "part")

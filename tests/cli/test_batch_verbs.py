@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,11 +13,10 @@ from typing import Any
 import pytest
 
 from kace.problems import problem_rows
-from tests.command import OURS, run_kace
+from tests.command import environment, run_kace
 from tests.learning.world import problems
 from tests.models.batch_server import KEY, BatchServer
 
-ROOT = Path(__file__).parents[2]
 PRICE = '[prices."openai/m"]\ninput = 10.0\noutput = 100.0\n'
 
 
@@ -40,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def env_of(server: BatchServer) -> dict[str, str]:
-    return {"PYTHONPATH": str(ROOT / "src"), "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
+    return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
 
 
 def kace(folder: Path, server: BatchServer, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -91,11 +89,10 @@ def test_solve_takes_a_file_in_batches_and_one_problem_not(folder: Path, server:
 def test_interrupted_while_it_waits_it_says_how_to_go_on_and_submits_nothing_twice(folder: Path, server: BatchServer):
     server.looks = 10**9
     arguments = ("eval", "--system", "best-of-3", "--data", "p.jsonl", "--seeds", "1", "--out", "run", "--batch")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}  # noqa: TID251
     child = subprocess.Popen(
         [sys.executable, "-m", "kace", *arguments, "--model", "openai/m"],
         cwd=folder,
-        env={**kept, "KACE_CACHE_DIR": str(folder / "cache"), **env_of(server)},
+        env=environment(folder, **env_of(server)),
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -112,8 +109,7 @@ def test_interrupted_while_it_waits_it_says_how_to_go_on_and_submits_nothing_twi
 
 
 def test_a_model_without_a_batch_api_is_refused_by_name(folder: Path, server: BatchServer):
-    done = run_kace(folder, "eval", "--data", "p.jsonl", "--model", "scripted/dice", "--batch",
-                    PYTHONPATH=str(ROOT / "src"))  # fmt: skip
+    done = run_kace(folder, "eval", "--data", "p.jsonl", "--model", "scripted/dice", "--batch")
     assert done.returncode == 2 and "no batch API" in done.stderr and "Traceback" not in done.stderr
 
 

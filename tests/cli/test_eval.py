@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,13 @@ import pytest
 from kace.cards.card import Difficulty, Example
 from kace.cards.store import TreeStore
 from kace.cards.tree import Domain
-from kace.problems import problem_rows
 from tests.baselines.arena import card
 from tests.baselines.paper_tree import paper_tree
-from tests.command import Kace, run_kace
+from tests.command import Kace
 from tests.learning.world import problems
 
+pytestmark = pytest.mark.usefixtures("p_file")
 DICE = ("--model", "scripted/dice?sides=40")
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-
-
-@pytest.fixture
-def kace(tmp_path: Path) -> Kace:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments, COLUMNS="100")
-
-    (tmp_path / "p.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
-    return run
 
 
 def rows(run: Path) -> list[dict[str, object]]:
@@ -154,28 +143,3 @@ def test_bad_input_is_one_clear_line_and_leaves_no_run(
     assert done.returncode in (1, 2) and said in done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
-def test_a_reproduction_shows_its_commands_first_and_runs_them_when_told(kace: Kace, tmp_path: Path):
-    arguments = ("reproduce", "olymmath", *DICE, "--set", f"data_dir={SHARED}", "--limit", "2", "--seeds", "1")
-    shown = kace(*arguments, "--arms", "single,tiered", "--out", "r")
-    assert shown.returncode == 0, shown.stderr
-    assert "kace eval --system single" in shown.stdout
-    assert not (tmp_path / "r" / "runs").exists(), "nothing is run unasked"
-    done = kace(*arguments, "--arms", "single,tiered", "--out", "r", "--yes")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "r" / "runs" / "tiered" / "traces.jsonl").exists()
-    assert list((tmp_path / "r" / "report").glob("*.html"))
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the benchmark files in {SHARED}")
-def test_the_whole_table_names_learning_training_and_every_arm(kace: Kace):
-    taught = ("--teacher", "exchange/desk", "--set", "teacher_max_tokens=4000")
-    shown = kace("reproduce", "aime25", *DICE, *taught, "--set", f"data_dir={SHARED}").stdout
-    methods = ("--method ace --epochs 2", "--method gepa --epochs 1")
-    for part in ("kace learn --train", *methods, "--system kace-router"):
-        assert part in shown
-    learn, *evals = shown.splitlines()
-    assert "--teacher exchange/desk" in learn and "--set teacher_max_tokens=4000" in learn
-    assert all("--profile paper" in line for line in (learn, *evals)), "learned and read as the paper does"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from kace.cli.demo import RECORDED, WITH, WITHOUT
 from kace.models.local import CATALOG
-from tests.command import environment
+from tests.command import environment, run_kace
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -39,6 +40,8 @@ def typed(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess
         (folder / "bin").mkdir()
         (folder / "bin" / "kace").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kace "$@"\n')
         (folder / "bin" / "kace").chmod(0o755)
+    if command.startswith("kace "):
+        return run_kace(folder, *shlex.split(command)[1:], **env)
     known = environment(folder, **env)
     known["PATH"] = f"{folder / 'bin'}:{known['PATH']}"
     return subprocess.run(["bash", "-c", command], cwd=folder, env=known, capture_output=True, text=True, timeout=3600)

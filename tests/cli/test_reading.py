@@ -16,10 +16,11 @@ from urllib.request import urlopen
 
 import pytest
 
+import kace
 from kace.cli import VERBS, app
 from kace.problems import problem_rows
 from tests.command import environment, run_kace
-from tests.learning.world import problems
+from tests.learning.world import World, problems
 
 DICE = ("--model", "scripted/dice?sides=9")
 TRAIN = ("learn", "--train", "train.jsonl", "--teacher", "scripted/steady", *DICE)
@@ -59,10 +60,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("tree", "init", "tree", "starter"),
         (*evaluate, "--system", "tiered", "--out", "base"),
         (*evaluate, "--system", "kace", "--tree", "tree", "--out", "other"),
-        ("learn", "--demo", *DICE, "--out", "made"),
     ):
         done = run_kace(folder, *arguments)
         assert done.returncode == 0, done.stderr
+    settings = {"wordings": 0, "max_harm": 0, "cache_dir": folder / "cache"}
+    kace.learn(known[:12], folder / "made" / "tree", World().teacher(), DICE[1], quick=True, **settings)
     return folder
 
 

@@ -26,7 +26,7 @@ from kace.runs.table import open_tables
 from tests.baselines.arena import TREE
 from tests.baselines.paper_tree import paper_tree
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
-from tests.command import OURS, run_kace
+from tests.command import environment, run_kace
 from tests.learning.world import DOMAINS
 from tests.models.chat_server import Answer, ChatServer, Seen
 
@@ -48,12 +48,11 @@ def words(folder: Path, url: str, *more: str) -> tuple[str, ...]:
 
 def started(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[str]:
     """The command in a group of its own, whatever it starts included."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}  # noqa: TID251
     with (folder / "log").open("a") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "kace", *arguments],
             cwd=folder,
-            env={**kept, "KACE_CACHE_DIR": str(folder / "cache")},
+            env=environment(folder),
             stdout=log,
             stderr=log,
             text=True,
@@ -105,7 +104,7 @@ def reproduced(
     assert noted == ([] if known else [arm for arm in arms if arm in FROM_TREE])
     assert page.count(f"; {NO_CARDS}") == len(noted)
     costs = json.loads((folder / "r" / "paper.json").read_text())["costs"]
-    assert {"epoch 1 add: teacher", "epoch 1 add: solver"} <= {row["part"] for row in costs}
+    assert {"epoch 1 add: teacher", "epoch 1 add: solver"} <= {row["role"] for row in costs}
     assert TITLES["costs"] in page
     return found
 
@@ -168,6 +167,8 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     refused = run_kace(tmp_path, *arguments, "--yes")
     assert refused.returncode == 2 and "tree is not frozen. Fix: kace tree freeze tree" in refused.stderr
     assert run_kace(tmp_path, "tree", "freeze", "tree").returncode == 0
+    assert "kace eval --system tiered" in run_kace(tmp_path, *arguments).stdout
+    assert not (tmp_path / "r" / "runs").exists(), "nothing is run unasked"
     done = run_kace(tmp_path, *arguments, "--yes")
     assert done.returncode == 0, done.stderr
     assert "kace learn" not in done.stdout and "--tree tree" in done.stdout

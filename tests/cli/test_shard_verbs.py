@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from kace.problems import problem_rows
-from tests.command import Kace, run_kace
+from tests.command import Kace
 from tests.learning.world import problems
 
+pytestmark = pytest.mark.usefixtures("p_file")
 DICE = ("--model", "scripted/dice?sides=4")
-
-
-@pytest.fixture
-def kace(tmp_path: Path) -> Kace:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments, COLUMNS="100")
-
-    (tmp_path / "p.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
-    return run
 
 
 def solves(run: Path) -> int:

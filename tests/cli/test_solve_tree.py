@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.command import run_kace
+from tests.command import Kace
 from tests.models.chat_server import ChatServer, says
 
 CARD = {
@@ -25,15 +24,12 @@ WORKED = "Example:\nTwo dice are thrown. How many results?\nWorked:\n6 * 6 = 36.
 
 
 @pytest.fixture
-def kace(tmp_path: Path):
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments)
-
+def kace(kace: Kace, tmp_path: Path) -> Kace:
     (tmp_path / "card.json").write_text(json.dumps(CARD))
     (tmp_path / "p.jsonl").write_text('{"problem": "Throw dice.", "answer": "3", "id": "t1"}\n')
-    assert run("tree", "init", "tree", "starter").returncode == 0
-    assert run("tree", "add", "tree", "card.json").returncode == 0
-    return run
+    assert kace("tree", "init", "tree", "starter").returncode == 0
+    assert kace("tree", "add", "tree", "card.json").returncode == 0
+    return kace
 
 
 SOLVE = ["solve", "--file", "p.jsonl", "--model", "scripted/dice?sides=1000", "--tree", "tree", "--out", "run"]
@@ -103,28 +99,18 @@ def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path:
     assert again.returncode == 2 and "'es_policy' ('skip', now 'locked')" in again.stderr
 
 
-def test_prompt_prints_what_is_sent_and_calls_no_model(kace):
+def test_explain_prints_what_is_sent_even_if_no_model_answers(kace):
     problem = "Dice are thrown once."
     numbers = iter(range(1_000, 2_000))
     with ChatServer(lambda seen: says(f"\\boxed{{{next(numbers)}}}")) as server:
-        model = ("--model", "openai/m", "--base-url", server.url, "--tree", "tree")
-        shown = kace("solve", problem, "--prompt", "--json", *model)
-        assert shown.returncode == 0, shown.stderr
-        assert server.requests == []
-        solved = kace("solve", problem, *model)
+        solved = kace("solve", problem, "--model", "openai/m", "--base-url", server.url, "--tree", "tree")
         sent = [json.dumps(seen.body["messages"]) for seen in server.requests]
     assert solved.returncode == 0, solved.stderr
-    planned = [json.dumps(messages) for messages in json.loads(shown.stdout)]
+    silent = ("--model", "scripted/silent", "--tree", "tree", "--explain")
+    planned = json.loads(kace("solve", problem, *silent, "--json").stdout)["messages"]
     assert len(sent) == 10
-    assert sorted(planned) == sorted(sent)
-    text = kace("solve", problem, "--prompt", *model).stdout
-    assert text.startswith("-- sent to ES 1\n   -- system\n")
+    assert sorted(map(json.dumps, planned)) == sorted(sent)
+    text = kace("solve", problem, *silent).stdout
+    assert "-- sent to ES 1\n   -- system\n" in text
     assert f"-- MS {CARD['card_id']}\n" in text
     assert "Count the sides first." in text
-
-
-def test_prompt_needs_no_call_and_says_where_one_would_be_needed(kace):
-    done = kace("solve", "Dice?", "--prompt", "--tree", "starter", "--profile", "paper")
-    assert done.returncode == 2
-    assert "depends on a call" in done.stderr
-    assert kace("solve", "--file", "p.jsonl", "--prompt").returncode == 2

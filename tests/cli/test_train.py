@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,21 +13,13 @@ from kace.cards.store import TreeStore
 from kace.problems import problem_rows
 from tests.baselines.ace_world import REGISTRY
 from tests.baselines.test_reflections import learned
-from tests.command import Kace, run_kace
+from tests.command import Kace
 from tests.learning.world import problems
 from tests.models.chat_server import Answer, ChatServer, Seen, error, says
 
+pytestmark = pytest.mark.usefixtures("train_file")
 ACE = ("learn", "--method", "ace")
 SCRIPTED = ("--train", "train.jsonl", "--model", "scripted/dice?sides=9", "--teacher", "scripted/silent")
-
-
-@pytest.fixture
-def kace(tmp_path: Path) -> Kace:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments, COLUMNS="80")
-
-    (tmp_path / "train.jsonl").write_text("\n".join(problem_rows(problems(2))) + "\n")
-    return run
 
 
 def test_ace_says_how_it_goes_and_a_second_run_costs_nothing(kace: Kace, tmp_path: Path):
@@ -54,34 +45,21 @@ def test_few_shot_demonstrations_are_read_from_the_training_file(kace: Kace, tmp
     solved = [replace(problem, solution=f"It is {problem.answer}.") for problem in problems(2)]
     (tmp_path / "solved.jsonl").write_text("\n".join(problem_rows(solved)) + "\n")
     (tmp_path / "test.jsonl").write_text("\n".join(problem_rows(problems(1, start=50))) + "\n")
-    dice = ("--model", "scripted/dice?sides=9", "--seeds", "1")
-    run = kace(
+    fewshot = [
         "eval",
         "--system",
         "knn-fewshot",
-        "--set",
-        "es_policy=skip",
         "--artefact",
         "solved.jsonl",
-        "--data",
-        "test.jsonl",
-        *dice,
-        "--json",
-    )
+        "--model",
+        "scripted/dice?sides=9",
+        "--seeds",
+        "1",
+    ]
+    run = kace(*fewshot, "--set", "es_policy=skip", "--data", "test.jsonl", "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["shown"] == 9
-    leak = kace(
-        "eval",
-        "--system",
-        "knn-fewshot",
-        "--artefact",
-        "solved.jsonl",
-        "--data",
-        "solved.jsonl",
-        *dice,
-        "--out",
-        "leak",
-    )
+    leak = kace(*fewshot, "--data", "solved.jsonl", "--out", "leak")
     assert leak.returncode == 2 and "18 training problems appear in the evaluated data" in leak.stderr
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import click
@@ -20,14 +19,6 @@ from tests.models.chat_server import Answer, ChatServer, error
 
 ROOT = Path(__file__).parents[2]
 POINTS = r"([-+]?[\d.]+) \[([-+]?[\d.]+), ([-+]?[\d.]+)\]"  # a difference with its interval
-
-
-@pytest.fixture
-def kace(tmp_path: Path):
-    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return run_kace(tmp_path, *arguments, **env)
-
-    return run
 
 
 @pytest.fixture(scope="module")

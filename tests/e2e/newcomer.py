@@ -67,7 +67,6 @@ class Newcomer:
         began = time.monotonic()
         self.type("kace", "demo", "--replay", "--out", "demo", has="4 of 7 with the tree")
         assert time.monotonic() - began < 10, "the replay takes less than ten seconds"
-        self.type("kace", "solve", VAN, "--tree", "starter", "--prompt", *DICE, has="-- assistant")
         self.type("kace", "solve", VAN, "--tree", "starter", "--explain", *DICE, has="-- sent to MS 1, MS 2, MS 3")
         self.type("kace", "tree", "init", "mine", has="kace tree new-card mine")
         self.type("kace", "tree", "new-card", "mine", "--file", "docs/examples/average-speed.md", has="kace tree try")

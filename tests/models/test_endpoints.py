@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kace.cli.doctor import examine
+from kace.cli.doctor import probes
 from kace.config import Caps, base_urls, load_config
 from kace.errors import KaceError, UsageError
 from kace.models import open_model
@@ -163,9 +163,10 @@ def test_addresses_are_repeated_listed_or_separated_by_commas(tmp_path):
 def test_the_doctor_asks_each_server():
     with ChatServer([Answer(b'{"data": [{"id": "m"}]}')]) as server:
         config = load_config({"model": "openai/m", "base_url": [server.url, GONE]}, env={})
-        found = {check.name: check for check in examine(config)}
-    assert found["model endpoint 1"].ok and server.url in found["model endpoint 1"].detail
-    assert not found["model endpoint 2"].ok and GONE in found["model endpoint 2"].detail
+        checks = dict(probes(config))
+        assert server.url in checks["model endpoint 1"]()
+        with pytest.raises(KaceError, match=GONE):
+            checks["model endpoint 2"]()
 
 
 def test_the_first_address_names_a_run_and_its_calls_so_that_others_may_be_added():

@@ -20,7 +20,7 @@ from kace.runs.shards import Shard, merge_shards
 from kace.runs.table import Table
 
 PROBLEMS = tuple(Problem(f"What is {n} + {n}?", answer=str(2 * n), label=f"sum-{n}") for n in range(40))
-DATA = Dataset("sums", "test", PROBLEMS, "made up")
+DATA = Dataset("sums", "test", PROBLEMS)
 WHOLE = Trial("tiered", DATA, load_config({"model": "scripted/dice?sides=3"}), seeds=2)
 THIRDS = tuple(Shard(index, 3) for index in (1, 2, 3))
 

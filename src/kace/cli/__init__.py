@@ -16,6 +16,9 @@ from kace.errors import KaceError, UsageError, redact
 
 DATA = Path(__file__).parents[1] / "data"
 VERBS = tomllib.loads((DATA / "verbs.toml").read_text(encoding="utf-8"))
+COMMANDS = {
+    name: row for verbs in VERBS.values() for name, row in verbs.items()
+}
 MODULES = {"lift": "eval", "mcp": "serve", "view": "serve"}
 """Where verbs are that share a module."""
 
@@ -25,23 +28,19 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all verbs."""
-        return [name for verbs in VERBS.values() for name in verbs]
+        return list(COMMANDS)
 
     def get_command(
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:
         """Return a verb's command from its module."""
-        for verbs in VERBS.values():
-            if cmd_name in verbs:
-                name = MODULES.get(cmd_name, cmd_name)
-                module = import_module(f"kace.cli.{name}")
-                command: click.Command = getattr(
-                    module, cmd_name, module.command
-                )
-                examples = "\n  ".join(verbs[cmd_name]["examples"])
-                command.epilog = f"\b\nExamples:\n  {examples}"
-                return command
-        return None
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"kace.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name, module.command)
+        examples = "\n  ".join(COMMANDS[cmd_name]["examples"])
+        command.epilog = f"\b\nExamples:\n  {examples}"
+        return command
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

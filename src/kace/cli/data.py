@@ -7,13 +7,9 @@ from pathlib import Path
 import click
 
 from kace.cli.options import PATH, Commands, Options, takes
-from kace.cli.terminal import note
-from kace.config import Config
 from kace.files import write_atomic
 from kace.problems import (
     ALL,
-    Dataset,
-    HubFile,
     labelled,
     load_dataset,
     problem_rows,
@@ -57,17 +53,3 @@ def split(
         if part:
             write_atomic(path, "\n".join(problem_rows(part)) + "\n")
             print(f"{name:12} {len(part):5,}  {path}")
-
-
-def load_data(
-    name: str, split: str, config: Config, *, limit: int | None = None
-) -> Dataset:
-    """Load a split of problems with answers, with notes on stderr."""
-
-    def on_fetch(file: HubFile) -> None:
-        note(f"fetching {file.repo} {file.path}")
-
-    data = load_dataset(name, split, config, on_fetch, limit)
-    if data.note:
-        note(f"{data.name} {data.split}: {data.note}")
-    return labelled(data, limit)

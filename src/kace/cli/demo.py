@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import click
 from kace.baselines.evaluate import Trial
 from kace.cards.store import open_tree
 from kace.cli.eval import finish_trial
-from kace.cli.models import ensure_weights
+from kace.cli.models import prepare
 from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import side_by_side
-from kace.cli.terminal import columns, note, print_lines
+from kace.cli.terminal import note, print_lines
 from kace.config import tree_path
 from kace.errors import KaceError
 from kace.ladder.record import Solution
@@ -36,9 +35,9 @@ CHOSEN = (
 )
 """Four problems that cards repair, one that its card does not save, one that no card fits, one that leaves at ES."""
 INTRO = """\
-{problems} problems, without cards and with the tree `starter`: {cards} cards, learned from what the embedded 0.5B model
-got wrong on other problems. Two attempts read no card (ES). Where they disagree, three more read the cards that fit
-(MS), then five (HS)."""
+{problems} problems, without cards and with the tree `starter`: {cards} cards, learned from
+what the embedded 0.5B model got wrong on other problems. Two attempts read no card
+(ES). Where they disagree, three more read the cards that fit (MS), then five (HS)."""
 MEASURED = """\
 Chosen to show cards. Measured on 1,000 test problems, three times each, with the second
 version's search for cards, which was chosen on such problems: 52.7 % right without cards,
@@ -72,7 +71,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
     config = options.config(preset="starter", tree="starter")
     try:
         if not replay:
-            ensure_weights(config)
+            prepare(config)
     except KaceError as error:
         if options.get("model"):
             raise
@@ -83,43 +82,41 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
             update={"model": f"replay/{RECORDED / WITH}"}
         )
         print(
-            "This is a REPLAY of recorded runs of the real model; no model is running now.\n"
+            "This is a REPLAY of recorded runs of the real model; no model is running "
+            "now.\n"
         )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     folder = out or Path("runs") / f"demo-{stamp}"
     problems = demo_problems()
     tree = open_tree(tree_path("starter"))
-    intro = INTRO.format(problems=len(problems), cards=len(tree))
-    print(_wrapped(intro), flush=True)
-    data = Dataset("starter-demo", "chosen", problems, "the starter set")
+    print(INTRO.format(problems=len(problems), cards=len(tree)), flush=True)
+    data = Dataset("starter-demo", "chosen", problems)
     before = _solve(Trial("tiered", data, config, 1), folder / WITHOUT)
     if not replay:
         print(f"{config.model}, frozen: a minute or two on two cores.")
     after = _solve(Trial("kace", data, config, 1, tree), folder / WITH)
     for problem in problems:
-        lines = side_by_side(
-            tree, problem, before[problem.id], after[problem.id]
-        )
+        without = before[problem.id]
+        lines = side_by_side(tree, problem, without, after[problem.id])
         print_lines(["", *lines])
-    alone = sum(bool(before[problem.id].correct) for problem in problems)
-    using = sum(bool(after[problem.id].correct) for problem in problems)
-    n = len(problems)
+    alone = sum(bool(solution.correct) for solution in before.values())
+    using = sum(bool(solution.correct) for solution in after.values())
     print(
-        f"\nRight: {alone} of {n} without cards, {using} of {n} with the tree."
+        f"\nRight: {alone} of {len(problems)} without cards, "
+        f"{using} of {len(problems)} with the tree."
     )
-    print(_wrapped(MEASURED))
-    print("", NEXT.format(folder=folder), sep="\n")
+    print(MEASURED, "", NEXT.format(folder=folder), sep="\n")
     if replay:
         print("\nThis was a REPLAY. Run `make demo` for the real model.")
 
 
 def demo_problems() -> tuple[Problem, ...]:
     """Return the problems of the demo, in its order."""
-    found: list[Problem] = []
+    found = {}
     for split in SPLITS:
-        found += load_bundled("starter", split)
-    chosen = [problem for problem in found if problem.label in CHOSEN]
-    return tuple(sorted(chosen, key=lambda each: CHOSEN.index(each.label)))
+        for problem in load_bundled("starter", split):
+            found[problem.label] = problem
+    return tuple(found[label] for label in CHOSEN)
 
 
 def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
@@ -127,7 +124,3 @@ def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
     finish_trial(trial, folder, [RECORDED / WITHOUT])
     solutions = Table.open(folder).solutions(texts=False)
     return {solution.problem: solution for solution in solutions}
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, min(columns(), 100))

@@ -7,7 +7,7 @@ import os
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,16 +23,6 @@ from kace.models.http import OpenAIModel
 PROBE_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The result of one probe."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-
 @click.command("doctor")
 @takes("json", "model", "base_url")
 def command(options: Options) -> None:
@@ -41,35 +31,31 @@ def command(options: Options) -> None:
     Exits with 1 if a check fails.
     """
     healthy = True
-    for check in examine(options.config()):
-        healthy = healthy and check.ok
-        state = "ok  " if check.ok else "FAIL"
-        line = f"{state}  {check.name:16} {check.detail}"
-        if check.fix:
-            line += f"; fix: {check.fix}"
-        options.show(asdict(check), [plain(line)])
+    for name, probe in probes(options.config()):
+        check = {"name": name, "ok": True, "detail": "", "fix": ""}
+        try:
+            check["detail"] = probe()
+            line = f"ok    {name:16} {check['detail']}"
+        except KaceError as error:
+            healthy = False
+            check |= {"ok": False, "detail": error.message, "fix": error.fix}
+            line = f"FAIL  {name:16} {error.message}; fix: {error.fix}"
+        options.show(check, [plain(line)])
     if not healthy:
         sys.exit(1)
 
 
-def examine(config: Config) -> Iterator[Check]:
+def probes(config: Config) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield every check, in the order in which a solve would meet the trouble."""
-    yield _check("model", lambda: open_model(config).identity)
+    # Opening a model sends nothing.
+    yield "model", lambda: open_model(config).identity
     if config.model.startswith("openai/"):
         urls = base_urls(config.base_url) or (OpenAIModel.URL,)
         for place, url in enumerate(urls, 1):
-            yield _check(f"model endpoint {place}", _endpoint, config, url)
+            yield f"model endpoint {place}", partial(_endpoint, config, url)
     if config.teacher:
-        yield _check("teacher", lambda: open_teacher(config).identity)
-    yield _check("cache", _writable, config.cache_dir)
-
-
-def _check(name: str, probe: Callable[..., str], *arguments: object) -> Check:
-    """Return what a probe found. Opening a model sends nothing."""
-    try:
-        return Check(name, True, probe(*arguments))
-    except KaceError as error:
-        return Check(name, False, error.message, error.fix)
+        yield "teacher", lambda: open_teacher(config).identity
+    yield "cache", partial(_writable, config.cache_dir)
 
 
 def _endpoint(config: Config, url: str) -> str:
@@ -97,9 +83,8 @@ def _endpoint(config: Config, url: str) -> str:
 
 
 def _writable(path: Path) -> str:
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    """Check that a folder can be written, or made."""
+    place = next(each for each in (path, *path.parents) if each.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise KaceError(
             f"{path} cannot be written",

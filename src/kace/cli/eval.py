@@ -10,16 +10,17 @@ from pathlib import Path
 
 import click
 
+from kace.api import tree_of
 from kace.baselines.evaluate import Trial, run_trial
 from kace.baselines.lift import lift_of, read_skill, run_lift
 from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
-from kace.cards.store import frozen_hash_of, open_tree
-from kace.cli.data import load_data
+from kace.cards.store import frozen_hash_of
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines, metrics_lines
 from kace.cli.terminal import (
     RunProgress,
+    aligned,
     note,
     print_lines,
     run_async,
@@ -32,6 +33,7 @@ from kace.learning.report import (
     LADDER_ATTEMPTS,
     forecast_attempts,
 )
+from kace.problems import labelled, load_dataset
 from kace.runs.manifest import default_folder
 from kace.runs.metrics import clusters_of
 from kace.runs.run import Run
@@ -114,27 +116,25 @@ def command(
     that was stopped. Compare runs with kace report.
     """
     if system == "list":
-        width = max(map(len, SYSTEMS))
-        print_lines(
-            f"{name:{width}}  {spec.about}" for name, spec in SYSTEMS.items()
-        )
+        rows = [(name, spec.about) for name, spec in SYSTEMS.items()]
+        print_lines(aligned(rows, left=2))
         return
     preset = benchmark_preset(data, options.get("model"))
     config = options.config(preset=preset)
-    found = load_data(data, split, config, limit=options.get("limit"))
+    found = labelled(load_dataset(data, split, config), options.get("limit"))
     shard = options.get("shard")
+    tree = tree_of(config)
     trial = Trial(
-        spec_of(system).name,
+        require(system, tree, artefact).name,
         found,
         config,
         seeds,
-        open_tree(config.tree) if config.tree else None,
+        tree,
         artefact,
         Shard.read(shard) if shard is not None else None,
     )
     folder = out or trial.folder()
     began = time.monotonic()
-    require(trial.system, trial.tree, trial.artefact)
     for other in reuse:
         if not (other / "calls").is_dir():
             raise UsageError(
@@ -143,7 +143,7 @@ def command(
             )
     if config.tree and frozen_hash_of(config.tree) is None:
         note(f"kace: warning: {config.tree} is not frozen (kace tree freeze)")
-    note_plan(trial, folder, dry_run)
+    note_plan(trial, dry_run)
     if dry_run:
         return
     finish_trial(trial, folder, reuse)
@@ -155,8 +155,8 @@ def command(
     note(f"next:        kace report {folder} OTHER_RUN; kace view {folder}")
 
 
-def note_plan(trial: Trial, folder: Path, dry_run: bool) -> None:
-    """Print what a trial is, and what is left of it is expected to take."""
+def note_plan(trial: Trial, dry_run: bool) -> None:
+    """Print what a trial is, and what all of it is expected to take."""
     config = trial.config
     caps = {draw.max_tokens for draw in config.tier_sampling().values()}
     size = len(trial.problems)
@@ -165,13 +165,10 @@ def note_plan(trial: Trial, folder: Path, dry_run: bool) -> None:
         f"{counted(trial.seeds, 'seed')}, {config.model}, preset {config.preset} "
         f"(at most {max(caps):,} tokens an attempt)"
     )
-    solves = size * trial.seeds
-    if (folder / "traces.jsonl").is_file():
-        solves -= len(Table.open(folder))
     attempts = spec_of(trial.system).attempts or LADDER_ATTEMPTS
     chars = sum(len(problem.text) for problem in trial.problems)
-    tokens = chars / CHARS_PER_TOKEN * solves / max(1, size)
-    found = forecast_attempts(tokens, solves, attempts, config)
+    tokens = chars / CHARS_PER_TOKEN * trial.seeds
+    found = forecast_attempts(tokens, size * trial.seeds, attempts, config)
     for line in forecast_lines([found]):
         note(f"kace: {line}")
     if dry_run:
@@ -190,7 +187,7 @@ def finish_trial(
             work = run_trial(
                 trial, run, recalled=progress.recalled, observer=progress
             )
-            run_async(work, resumable=True)
+            run_async(work)
 
 
 @click.command("lift")
@@ -226,7 +223,9 @@ def lift(
     """
     config = options.config(preset=benchmark_preset(data, options.get("model")))
     context = read_skill(skill)
-    problems = load_data(data, "test", config, limit=options.get("limit"))
+    problems = labelled(
+        load_dataset(data, "test", config), options.get("limit")
+    )
     trial = Trial(f"best-of-{2 * pairs}", problems, config, 1)
     digest = context.learned_hash
     if context.cards:
@@ -235,7 +234,7 @@ def lift(
     manifest = {**trial.manifest(), "system": system}
     source = f"{system}{problems.hash}".encode()
     folder = out or default_folder(f"lift-{problems.name}", manifest, source)
-    note_plan(trial, folder, dry_run)
+    note_plan(trial, dry_run)
     if dry_run:
         return
     prepare(config)
@@ -250,7 +249,7 @@ def lift(
                 observer=progress,
                 on_known=progress.recalled,
             )
-            run_async(work, resumable=True)
+            run_async(work)
     table = Table.open(folder)
     solutions = table.solutions(texts=False)
     found, sham = lift_of(context, solutions, clusters_of([table], None))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from kace.api import tree_of
 from kace.baselines.ace import train_ace
 from kace.baselines.evaluate import (
     EMPTY,
@@ -18,20 +18,21 @@ from kace.baselines.evaluate import (
 )
 from kace.baselines.gepa import require_gepa, train_gepa
 from kace.baselines.reflections import train_reflections
-from kace.cards.store import open_tree
 from kace.cli import learn_demo
-from kace.cli.models import ensure_weights, prepare
+from kace.cli.eval import DRY_RUN
+from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
 from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
     RunProgress,
-    columns,
+    aligned,
+    cells_of,
     note,
     plain,
     print_lines,
     run_async,
 )
-from kace.config import Config, profile_of
+from kace.config import profile_of
 from kace.errors import UsageError
 from kace.learning import StepResult
 from kace.learning.loop import learn as learn_tree
@@ -121,11 +122,7 @@ TREE = click.argument("tree", type=PATH)
     is_flag=True,
     help="A small slice of the starter set: all steps, in minutes.",
 )
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print what it would take, and spend nothing.",
-)
+@DRY_RUN
 @click.option(
     "--out",
     type=PATH,
@@ -165,7 +162,7 @@ def command(
                 "--demo brings its own problems, and prints a report",
                 fix="kace learn --demo, with --model, --teacher or --out if needed",
             )
-        _run_demo(options, out or Path("runs/learn-demo"), epochs)
+        _run_demo(context, options, out or Path("runs/learn-demo"), epochs)
         return
     if train is None or out is None:
         missing = "--train" if train is None else "--out"
@@ -182,10 +179,14 @@ def command(
             )
     learning = () if method != "kace" else Settings.model_fields
     config = options.config(*learning)
-    problems, kept_out = _training_data(
-        train, held_out, config, options.get("limit")
-    )
-    start = open_tree(config.tree) if config.tree else None
+    problems = load_problems(train, config.fields)[: options.get("limit")]
+    check_training(problems)
+    kept_out: list[Problem] = []
+    for split in held_out:
+        found = load_problems(split, config.fields)
+        refuse_overlap(problems, found, str(split))
+        kept_out += found
+    start = tree_of(config)
     profile = dict(profile_of(config.profile).get("learning", {}))
     if method != "kace":
         chosen = load_problems(validation, config.fields) if validation else ()
@@ -212,10 +213,12 @@ def command(
     config = config.model_copy(update={"tree": None})
     hashes = HeldOutHashes.of(kept_out)
     _learn(LearnPlan(problems, config, settings, out, hashes, start))
-    _show_report(options, out)
+    context.invoke(report, tree=out)
 
 
-def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
+def _run_demo(
+    context: click.Context, options: Options, out: Path, epochs: int | None
+) -> None:
     """Learn from a slice of the starter set, and compare the ladder with and without cards."""
     config = options.config(
         *Settings.model_fields,
@@ -223,44 +226,22 @@ def _run_demo(options: Options, out: Path, epochs: int | None) -> None:
         preset="starter",
         es_policy="skip",
     )
-    base = {**QUICK, **learn_demo.SETTINGS}
-    settings = options.learning(base, epochs)
-    teacher = None
-    if config.teacher == learn_demo.TEACHER:
-        teacher = learn_demo.RecordedTeacher()
-    train, held_out = learn_demo.load_slices(config)
+    settings = options.learning({**QUICK, **learn_demo.SETTINGS}, epochs)
+    recorded = config.teacher == learn_demo.TEACHER
+    teacher = learn_demo.RecordedTeacher() if recorded else None
+    train = learn_demo.load_slice("train").problems
+    held_out = learn_demo.load_slice("validation")
     print_lines([learn_demo.INTRO.format(model=config.model)])
     tree = out / "tree"
     kept_out = HeldOutHashes.of(held_out.problems)
     _learn(LearnPlan(train, config, settings, tree, kept_out), teacher)
-    _show_report(options, tree)
+    context.invoke(report, tree=tree)
     print_lines(learn_demo.compare_systems(held_out, config, out))
-
-
-def _training_data(
-    path: Path, held_out: Sequence[Path], config: Config, limit: int | None
-) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """Return the training problems, and those held out, which contain none of them."""
-    problems = load_problems(path, config.fields)[:limit]
-    check_training(problems)
-    kept_out: list[Problem] = []
-    for split in held_out:
-        found = load_problems(split, config.fields)
-        refuse_overlap(problems, found, str(split))
-        kept_out += found
-    return problems, tuple(kept_out)
-
-
-def _fetch_weights(config: Config) -> None:
-    """Fetch the weights of embedded models."""
-    prepare(config)
-    if (config.teacher or "").startswith("local/"):
-        ensure_weights(config.for_teacher())
 
 
 def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
     """Finish a tree, with its forecast first and a line per step."""
-    _fetch_weights(plan.config)
+    prepare(plan.config, teaches=True)
 
     async def work() -> None:
         opening = open_study(plan, teacher=teacher, observer=progress)
@@ -274,7 +255,7 @@ def _learn(plan: LearnPlan, teacher: ChatModel | None = None) -> None:
                 note(f"kace: calls: {_calls_text(study.session.ledger)}")
 
     with LearnProgress(0) as progress:
-        run_async(work(), resumable=True)
+        run_async(work())
 
 
 def _train_method(plan: TrainPlan) -> None:
@@ -286,7 +267,7 @@ def _train_method(plan: TrainPlan) -> None:
             "reflections replace the cards of a tree, and none is named",
             fix="name the tree: --tree TREE",
         )
-    _fetch_weights(plan.config)
+    prepare(plan.config, teaches=True)
 
     async def work() -> Ledger:
         async with open_training(plan, observer=progress) as training:
@@ -294,7 +275,7 @@ def _train_method(plan: TrainPlan) -> None:
             return training.session.ledger
 
     with LearnProgress(0) as progress:
-        ledger = run_async(work(), resumable=True)
+        ledger = run_async(work())
     print(f"made         {plan.out}")
     print(f"calls        {_calls_text(ledger)}")
 
@@ -308,10 +289,6 @@ def report(options: Options, tree: Path) -> None:
     TREE is the tree that kace learn made, finished or not. `kace view TREE` shows every
     card with its lift, and who refused what and why; so does --json.
     """
-    _show_report(options, tree)
-
-
-def _show_report(options: Options, tree: Path) -> None:
     found = report_of(tree)
     options.show(report_json(found), report_lines(found))
 
@@ -349,16 +326,8 @@ def _calls_text(ledger: Ledger) -> str:
 
 
 def report_lines(report: LearningReport) -> Iterator[str]:
-    """Yield what was learned, and what it cost."""
-    width = columns()
-    for row in (*_head(report), "", *_costs(report)):
-        wrapped = textwrap.wrap(plain(row), width, subsequent_indent="    ")
-        yield from wrapped or [""]
-
-
-def _head(report: LearningReport) -> Iterator[str]:
-    """Yield what became of the proposals, and the runs on the training problems."""
-    yield f"{report.name}: {report.summary} {report.progress}"
+    """Yield what became of the proposals, the runs on the training problems, and the cost."""
+    yield plain(f"{report.name}: {report.summary} {report.progress}")
     for name, count in report.funnel.items():
         yield f"{name:12} {count:,}"
     yield f"frozen       {report.frozen or 'not yet'}"
@@ -367,16 +336,9 @@ def _head(report: LearningReport) -> Iterator[str]:
         right = f"{score.totals.correct} of {score.totals.problems} right"
         share = f"{score.accuracy:.1%} [{low:.1%}, {high:.1%}]"
         yield f"epoch {score.step.epoch}      {score.title}: {right}, {share}"
-
-
-def _costs(report: LearningReport) -> Iterator[str]:
+    yield ""
     bill = report.bill
-    for cost in (*bill.roles, *bill.parts, *bill.steps):
-        usd = "price not known" if cost.usd is None else f"{cost.usd:,.2f} USD"
-        yield (
-            f"{cost.role}: {cost.calls:,} calls, {cost.input:,} tokens in "
-            f"({cost.cached:,} cached, {cost.written:,} written), {cost.output:,} out, "
-            f"{usd}"
-        )
+    roles = (*bill.roles, *bill.parts, *bill.steps)
+    yield from aligned(cells_of([role.model_dump() for role in roles]))
     if bill.roles and bill.usd is not None:
         yield f"together     {bill.usd:,.2f} USD"

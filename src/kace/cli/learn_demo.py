@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 from kace.baselines.evaluate import Trial
 from kace.cards.store import open_tree
-from kace.cli.data import load_data
 from kace.cli.eval import finish_trial
 from kace.cli.report import comparison_lines
 from kace.cli.terminal import note
 from kace.config import Config
-from kace.files import write_atomic
 from kace.models.base import Request
 from kace.models.scripted import Scripted
-from kace.problems import Dataset, Problem, load_bundled
-from kace.report.evaluation import evaluation_of, page
+from kace.problems import Dataset, load_bundled
+from kace.report.evaluation import evaluation_of
 from kace.runs.table import open_tables
 
 HARD = ("through_ticket", "under_lantern", "slackage", "hollow_run")
@@ -76,41 +73,32 @@ class RecordedTeacher(Scripted):
         return "\n".join(blocks) or "no cards"
 
 
-def load_slices(config: Config) -> tuple[tuple[Problem, ...], Dataset]:
-    """Return problems to learn from, and others of the same families to evaluate on."""
-    train = _first_per_family(load_bundled("starter", "train"))
-    data = load_data("starter", "validation", config)
-    held_out = _first_per_family(data.problems)
-    return train, replace(data, problems=held_out)
-
-
-def _first_per_family(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+def load_slice(split: str) -> Dataset:
+    """Return the first problems of each family in a split of the starter set."""
+    problems = load_bundled("starter", split)
     chosen = []
     for family in (*HARD, *EASY):
         found = [problem for problem in problems if problem.family == family]
         chosen += found[:PER_FAMILY]
-    return tuple(chosen)
+    return Dataset("starter", split, tuple(chosen))
 
 
 def compare_systems(
     held_out: Dataset, config: Config, out: Path
 ) -> Iterator[str]:
-    """Evaluate both systems, write the page, and yield their difference."""
-    tree = open_tree(out / "tree")
-    without = out / "tiered"
-    using = out / "kace"
-    size = len(held_out.problems)
-    note(f"kace: tiered: {size} problems held out")
-    finish_trial(Trial("tiered", held_out, config, 1), without)
-    note(f"kace: kace: the same {size} problems")
-    finish_trial(Trial("kace", held_out, config, 1, tree), using, [without])
-    found = evaluation_of(open_tables([without, using]), prices=config.prices)
-    write_atomic(out / "report.html", page(found))
+    """Evaluate both systems, and yield their difference."""
+    runs: list[Path] = []
+    for system, tree in (("tiered", None), ("kace", open_tree(out / "tree"))):
+        note(f"kace: {system}: {len(held_out.problems)} problems held out")
+        trial = Trial(system, held_out, config, 1, tree)
+        finish_trial(trial, out / system, runs)
+        runs.append(out / system)
+    found = evaluation_of(open_tables(runs), prices=config.prices)
     yield ""
     yield from comparison_lines(found)
     yield ""
     yield (
-        f"{size} problems are few, and were chosen to show how it works. For the "
-        "measured gain see docs/results.md."
+        f"{len(held_out.problems)} problems are few, and were chosen to show how it "
+        "works. For the measured gain see docs/results.md."
     )
-    note(f"report       {out / 'report.html'}")
+    yield f"Next: kace view {out}"

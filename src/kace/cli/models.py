@@ -59,13 +59,10 @@ def pull(options: Options, name: str) -> None:
 
 
 def ensure_weights(config: Config) -> None:
-    """Fetch the embedded models that a configuration names, with a progress bar on stderr.
+    """Fetch an embedded model that a configuration names, with a progress bar on stderr.
 
     Only the default model is fetched unasked.
     """
-    if config.synthesis:
-        teacher = config.for_teacher().model_copy(update={"synthesis": False})
-        ensure_weights(teacher)
     provider, _, name = config.model.partition("/")
     if provider != "local" or name.endswith(SUFFIX):
         return
@@ -100,9 +97,11 @@ def _fetch(weights: Weights, config: Config) -> Path:
         )
 
 
-def prepare(config: Config) -> None:
-    """Fetch weights, and join the Ray cluster if one is named."""
+def prepare(config: Config, *, teaches: bool = False) -> None:
+    """Fetch weights, of a teacher's too, and join the Ray cluster if one is named."""
     ensure_weights(config)
+    if (teaches or config.synthesis) and config.teacher:
+        ensure_weights(config.for_teacher())
     if config.ray:
         from kace.models.ray import connect
 

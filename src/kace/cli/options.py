@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from kace.cli.terminal import json_of, print_lines
 from kace.errors import UsageError
@@ -64,13 +65,11 @@ class Options:
         lines = {}
         for pair in self.get("set") or ():
             name, equals, value = pair.partition("=")
-            if not (name.strip() and equals):
-                raise UsageError(f"--set {pair} is no setting", fix=SET_FIX)
             try:
                 tomllib.loads(f"value = {value}")
             except tomllib.TOMLDecodeError:
-                value = json.dumps(value, ensure_ascii=False)
-            lines[name] = f"{name} = {value}"
+                pair = name + equals + json.dumps(value, ensure_ascii=False)
+            lines[name] = pair
         try:
             return tomllib.loads("\n".join(lines.values()))
         except tomllib.TOMLDecodeError as error:
@@ -113,10 +112,9 @@ def _remember(
     context: click.Context, option: click.Parameter, value: Any
 ) -> None:
     """Keep an option's value under its name if it was typed."""
-    # 0 is a value: without the check by identity, a cap of 0 would be no cap.
-    if value is not None and value is not False and value != ():
-        found = list(value) if isinstance(value, tuple) else value
-        context.ensure_object(Options).values[str(option.name)] = found
+    name = str(option.name)
+    if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        context.ensure_object(Options).values[name] = value
 
 
 TYPES = {

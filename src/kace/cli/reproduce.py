@@ -25,18 +25,22 @@ from kace.baselines.systems import (
     spec_of,
 )
 from kace.cards.store import frozen_hash_of, open_tree
-from kace.cards.tree import EpistemicTree
-from kace.cli.data import load_data
 from kace.cli.options import PATH, Options, takes
-from kace.cli.terminal import aligned, note, print_lines
+from kace.cli.terminal import aligned, cells_of, note, print_lines
+from kace.cli.tree import tree_sizes
 from kace.config import Config
 from kace.errors import UsageError
 from kace.files import write_atomic
-from kace.ladder.retrieve import estimate
 from kace.learning.report import LADDER_ATTEMPTS
 from kace.learning.study import bill_of, read_bill
 from kace.models.cache import CallStore
-from kace.problems import DATA, SPLITS, problem_rows
+from kace.problems import (
+    DATA,
+    SPLITS,
+    labelled,
+    load_dataset,
+    problem_rows,
+)
 from kace.report.evaluation import Evaluation, evaluation_of, page
 from kace.runs.table import open_tables
 
@@ -176,15 +180,13 @@ class Recipe:
                     words += ["--tree", str(self.read_tree)]
                 if words not in commands:
                     commands.append(words)
-        first = ""
+        ladders = [spec.name for spec in self.specs if not spec.attempts]
         for spec in self.specs:
-            words = self._evaluation(spec)
-            if first and not spec.attempts:
+            words = [*self._evaluation(spec), "--out", self._run(spec.name)]
+            if spec.name in ladders[1:]:
                 # Ladders make the same calls at ES, which are paid once.
-                words += ["--reuse", self._run(first)]
-            elif not spec.attempts:
-                first = spec.name
-            commands.append([*words, "--out", self._run(spec.name)])
+                words += ["--reuse", self._run(ladders[0])]
+            commands.append(words)
         return commands
 
     def _training(self, spec: Spec) -> tuple[str, str]:
@@ -208,10 +210,10 @@ class Recipe:
         words += ["--seeds", str(self.seeds), *self.solver, *PROFILE]
         if spec.reads_tree:
             words += ["--tree", self._made(spec)]
-        if spec.artefact == TRAINING:
-            words += ["--artefact", self.data("train")]
-        elif spec.artefact:
-            words += ["--artefact", self._made(spec)]
+        if spec.artefact:
+            training = spec.artefact == TRAINING
+            made = self.data("train") if training else self._made(spec)
+            words += ["--artefact", made]
         return words
 
 
@@ -223,14 +225,14 @@ def default_arms(benchmark: str, tree: Path | None = None) -> tuple[str, ...]:
     wanted = {*PAPER["accuracy"][benchmark], *CONTROLS}
     if tree:
         wanted.discard(REFLECTIONS)
-    return tuple(name for name in SYSTEMS if name in wanted)
+    return tuple(filter(wanted.__contains__, SYSTEMS))
 
 
 def _write_splits(recipe: Recipe, config: Config, limit: int | None) -> int:
     """Write the problems of every split; return the number of test problems."""
     size = 0
     for split in SPLITS:
-        data = load_data(recipe.benchmark, split, config, limit=limit)
+        data = labelled(load_dataset(recipe.benchmark, split, config), limit)
         rows = "\n".join(problem_rows(data.problems))
         write_atomic(Path(recipe.data(split)), f"{rows}\n")
         size = len(data.problems)
@@ -282,17 +284,17 @@ def finish(recipe: Recipe, config: Config) -> None:
     }
     if recipe.reads_tree:
         tree = open_tree(recipe.read_tree)
-        found["tree"] = tree_sizes(tree, recipe.benchmark)
+        found["tree"] = tree_sizes(tree)
+        found["tree"].append(PAPER["trees"][recipe.benchmark])
         if recipe.tree is None:
-            found["costs"] = cost_rows(recipe.out / "tree" / "learn")
+            bill = read_bill(recipe.read_tree / "learn")
+            found["costs"] = [part.model_dump() for part in bill.parts]
+            found["costs"] += PAPER["costs"]
     write_atomic(recipe.out / "paper.json", json.dumps(found, indent=1))
     sections = {}
     for name, rows in found.items():
         if rows:
-            cells = [list(rows[0])]
-            for row in rows:
-                cells.append([_text(row.get(head)) for head in cells[0]])
-            sections[TITLES[name]] = cells
+            sections[TITLES[name]] = cells = cells_of(rows)
             print_lines(["", TITLES[name], *aligned(cells)])
     evaluation = replace(evaluation, title=f"The paper's {recipe.benchmark}")
     path = recipe.out / "report" / "index.html"
@@ -322,44 +324,3 @@ def arm_rows(benchmark: str, found: Evaluation) -> list[Row]:
 def _percent(share: float) -> float:
     # Adding zero removes the sign of a negative one.
     return round(100 * share, 1) + 0.0
-
-
-def tree_sizes(tree: EpistemicTree, benchmark: str) -> list[Row]:
-    """Return the cards and tokens of every cell, of the whole tree, and of the paper's."""
-    cells: dict[str, list[int]] = {}
-    for card in tree.shown:
-        for domain in card.domain_tags:
-            place = f"{card.difficulty_tag.value} {domain}"
-            cells.setdefault(place, []).append(estimate(card))
-    cells["all"] = list(map(estimate, tree.shown))
-    rows = []
-    for place, sizes in cells.items():
-        tokens = sum(sizes)
-        mean = round(tokens / (len(sizes) or 1))
-        rows.append((place, len(sizes), tokens, mean))
-    rows.append(("the paper's", *PAPER["trees"][benchmark]))
-    heads = ("place", "cards", "tokens", "tokens per card")
-    return [dict(zip(heads, row, strict=True)) for row in rows]
-
-
-def cost_rows(study: Path) -> list[Row]:
-    """Return what each role used by epoch and phase, then what the paper reports."""
-    rows: list[Row] = []
-    for part in read_bill(study).parts:
-        row = {
-            "part": part.role,
-            "cache write": part.written,
-            "cache read": part.cached,
-            "fresh input": part.input - part.cached - part.written,
-            "output": part.output,
-            "usd": part.usd,
-        }
-        rows.append(row)
-    rows += PAPER["costs"]
-    return rows
-
-
-def _text(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "" if value is None else str(value)

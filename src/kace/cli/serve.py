@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from kace.cards.store import open_tree
-from kace.cli.models import ensure_weights
+from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.terminal import ENDING, note
 from kace.config import tree_path
@@ -59,17 +59,14 @@ def command(
     with listening(host, port, key=key, option="KACE_SERVE_KEY") as opened:
         from kace.serve.app import ServerOptions, disable_full_collections, run
 
-        ensure_weights(config)
-
-        def print_answer(line: str) -> None:
-            note(f"{time.strftime('%H:%M:%S')} {line}")
+        prepare(config)
 
         server = ServerOptions(
             config,
             open_tree(config.tree) if config.tree else None,
             key,
             record=record,
-            on_answer=print_answer,
+            on_answer=lambda line: note(f"{time.strftime('%X')} {line}"),
         )
 
         def print_address(url: str) -> None:

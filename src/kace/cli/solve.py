@@ -9,12 +9,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
-from kace.api import solve_cached, solve_into
-from kace.cards.store import open_tree
+from kace.api import solve_cached, solve_into, tree_of
 from kace.cards.tree import EpistemicTree
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
@@ -31,10 +29,8 @@ from kace.cli.terminal import (
 from kace.config import Config
 from kace.errors import KaceError, UsageError, counted
 from kace.ladder.record import RetrievedContext, Solution
-from kace.ladder.tiers import TierName
 from kace.learning.report import RoleForecast
-from kace.models.base import Messages, Request
-from kace.models.scripted import Scripted
+from kace.models.base import Messages
 from kace.problems import Problem, check_problem_text, load_problems
 from kace.runs.manifest import default_folder, manifest_of
 from kace.runs.metrics import Metrics
@@ -56,12 +52,9 @@ from kace.runs.table import Table, with_texts
     help="The run directory for --file; the same command resumes it.",
 )
 @click.option(
-    "--explain", is_flag=True, help="Show every attempt, the winner first."
-)
-@click.option(
-    "--prompt",
+    "--explain",
     is_flag=True,
-    help="Print the messages that each tier would send, and call no model.",
+    help="Show every attempt, the winner first, and what was sent.",
 )
 def command(
     options: Options,
@@ -69,17 +62,15 @@ def command(
     file: str | None,
     out: Path | None,
     explain: bool,
-    prompt: bool,
 ) -> None:
     """Solve a problem, or every problem of a file.
 
     PROBLEM is the problem's text; '-' or a pipe reads it from standard input.
     """
     if file is not None:
-        if problem is not None or prompt:
+        if problem is not None:
             raise UsageError(
-                f"--file and {'--prompt' if prompt else 'a problem'} were given",
-                fix="give one of them",
+                "--file and a problem were given", fix="give one of them"
             )
         _solve_file(file, options, out, explain)
         return
@@ -90,10 +81,6 @@ def command(
         )
     asked = Problem(_problem_text(problem))
     check_problem_text(asked.text)
-    if prompt:
-        planned = plan_requests(asked, config)
-        options.show(_messages_of(planned), sent_lines(planned))
-        return
     prepare(config)
     _solve_one(asked, config, options.as_json, explain)
 
@@ -114,22 +101,6 @@ def _problem_text(given: str | None) -> str:
     )
 
 
-def plan_requests(problem: Problem, config: Config) -> Solution:
-    """Climb the whole ladder with a model that never answers, for what it is sent."""
-
-    def refuse_routing(request: Request) -> str:
-        if request.attempt.tier not in list(TierName):
-            raise UsageError(
-                "what this profile sends depends on a call",
-                fix="--set router=cards --set refine_domain=false",
-            )
-        return ""
-
-    config = config.model_copy(update={"synthesis": False, "max_usd": None})
-    climb = solve_cached([problem], config, Scripted(refuse_routing))
-    return run_async(climb, resumable=False)[0]
-
-
 def sent_lines(solution: Solution) -> Iterator[str]:
     """Yield what was sent, each prompt once, and the cards that each tier read."""
     sent: dict[Messages, list[str]] = {}
@@ -147,17 +118,12 @@ def sent_lines(solution: Solution) -> Iterator[str]:
         yield f"-- {recall.tier} {', '.join(recall.cards) or _read_text(recall)}"
 
 
-def _messages_of(solution: Solution) -> list[list[dict[str, Any]]]:
-    """Return the messages of each attempt, as JSON prints them."""
-    return [list(map(asdict, each.messages)) for each in solution.made]
-
-
 def _solve_one(
     problem: Problem, config: Config, as_json: bool, explain: bool
 ) -> None:
     with RunProgress(1) as progress:
         work = solve_cached([problem], config, observer=progress)
-        (solution,) = run_async(work, resumable=config.cache)
+        (solution,) = run_async(work)
     if as_json or explain:
         print(_details(solution, as_json, explain))
     if not as_json:
@@ -181,8 +147,8 @@ def _solve_file(
 ) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
-    problems = load_problems(path, config.fields, options.get("limit"))
-    tree = open_tree(config.tree) if config.tree else None
+    problems = load_problems(path, config.fields)[: options.get("limit")]
+    tree = tree_of(config)
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)
     folder = out or default_folder(path.stem, manifest, ids.encode())
@@ -211,7 +177,7 @@ def _solve_file(
                 on_known=show_known,
                 observer=progress,
             )
-            run_async(work, resumable=True)
+            run_async(work)
     price = config.prices.get(config.model)
     for line in metrics_lines(Table.open(folder).metrics(price)):
         note(line)
@@ -226,7 +192,9 @@ def _details(solution: Solution, as_json: bool, explain: bool) -> str:
     record["working"] = solution.working
     if explain:
         record["texts"] = [attempt.text for attempt in solution.made]
-        record["messages"] = _messages_of(solution)
+        record["messages"] = [
+            list(map(asdict, each.messages)) for each in solution.made
+        ]
     return json_of(record)
 
 
@@ -237,16 +205,13 @@ def verdict_of(solution: Solution) -> str:
     return "right" if solution.correct else "wrong"
 
 
-def votes_of(solution: Solution, limit: int = 4) -> str:
+def votes_of(solution: Solution) -> str:
     """Return the answer classes, most supported first, such as `12 x3, 7 x2, none x1`."""
-    classes = sorted(
+    parts = []
+    for found in sorted(
         solution.classes, key=lambda c: (-len(c.positions), c.positions)
-    )
-    parts = [
-        f"{plain(c.answer, 18)} x{len(c.positions)}" for c in classes[:limit]
-    ]
-    if len(classes) > limit:
-        parts.append(f"{len(classes) - limit} more")
+    ):
+        parts.append(f"{plain(found.answer, 18)} x{len(found.positions)}")
     answers = [attempt.answer for attempt in solution.attempts]
     if None in answers:
         parts.append(f"none x{answers.count(None)}")
@@ -305,15 +270,16 @@ def explanation(solution: Solution) -> str:
         answer = attempt.outcome.value
         if attempt.answer:
             answer = f"answer {plain(attempt.answer, 60)}"
-        line = (
+        lines.append(
             f"-- {attempt.tier} attempt {attempt.index + 1}, {lens}: {answer} "
             f"({attempt.output} tokens, {attempt.seconds:.1f} s)"
         )
-        lines.append(f"{line}, the winner" if attempt is winner else line)
+        if attempt is winner:
+            lines[-1] += ", the winner"
         body = plain(attempt.text or attempt.detail).strip()
         lines.append(textwrap.indent(body, "   ") + "\n")
     lines += sent_lines(solution)
-    lines.append(f"-- {solution.exit_name}: {votes_of(solution, limit=10)}")
+    lines.append(f"-- {solution.exit_name}: {votes_of(solution)}")
     return "\n".join(lines)
 
 
@@ -326,8 +292,6 @@ def metrics_lines(m: Metrics) -> Iterator[str]:
             f"accuracy     {m.accuracy:.1%}   (95 % interval {low:.1%} to {high:.1%}, "
             f"over {counted(m.clusters, m.cluster)})"
         )
-        if m.clusters < m.problems:
-            yield "clusters     kace report --cluster problem counts each problem"
     if m.failed:
         yield f"failed       {m.failed} solves lost a call and count as they are"
     yield (

@@ -12,13 +12,16 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import (
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kace.errors import DataError, redact
-from kace.files import readable
+from kace.errors import redact
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -71,26 +74,6 @@ def note(line: str) -> None:
         print(plain(line), file=sys.stderr)
 
 
-def read_input(name: str, parse: Callable[[bytes], T]) -> T:
-    """Read and parse a file, or standard input for `-`."""
-    where = "standard input" if name == "-" else name
-    try:
-        with readable(where, "name a file that is there"):
-            if name == "-":
-                return parse(sys.stdin.buffer.read())
-            return parse(Path(name).read_bytes())
-    except DataError as error:
-        raise DataError(f"{where}: {error.message}", fix=error.fix) from None
-
-
-def decoded(data: bytes) -> str:
-    """Decode text that a user gave."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError("not UTF-8", fix="save it as UTF-8") from None
-
-
 def print_lines(lines: Iterable[str]) -> None:
     """Print results, line by line."""
     for line in lines:
@@ -104,6 +87,20 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
         side = "<" if place < left else ">"
         form += f"{{:{side}{max(map(len, column))}}}  "
     return [form.format(*row).rstrip() for row in rows]
+
+
+def cells_of(rows: Sequence[Mapping[str, object]]) -> list[list[str]]:
+    """Return records with the same fields as cells of text, the heads first."""
+    cells = [list(row) for row in rows[:1]]
+    for row in rows:
+        cells.append([_cell(row.get(head)) for head in cells[0]])
+    return cells
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int | float):
+        return f"{round(value, 2):,}"
+    return "" if value is None else plain(str(value), 60)
 
 
 def on_terminal() -> bool:
@@ -125,7 +122,6 @@ class RunProgress:
         self.tokens = 0
         self.done = 0
         self.right = 0
-        self.labelled = 0
         self.before = 0
         self.began = time.monotonic()
         self._live: Live | None = None
@@ -141,7 +137,6 @@ class RunProgress:
     def solved(self, solution: Solution) -> None:
         """Count a finished problem."""
         self.done += 1
-        self.labelled += solution.correct is not None
         self.right += bool(solution.correct)
 
     def recalled(self, solution: Solution) -> None:
@@ -170,22 +165,19 @@ class RunProgress:
 
     def status(self) -> str:
         """Return how far the run is, with the time left at the pace so far."""
-        taken = time.monotonic() - self.began
-        text = f"{self.done} of {self.total} solved"
-        if self.labelled:
-            text += f", {self.right} of {self.labelled} right"
-        text += (
-            f", {self.attempts} attempts, {self.tokens:,} tokens, "
-            f"{timedelta(seconds=round(taken))}"
+        text = (
+            f"{self.done} of {self.total} solved, {self.right} known to be right, "
+            f"{self.attempts} attempts, {self.tokens:,} tokens"
         )
         made = self.done - self.before
-        if made and self.total:
-            left = taken / made * (self.total - self.done)
-            text += f", about {timedelta(seconds=round(left))} left"
+        if made:
+            pace = (time.monotonic() - self.began) / made
+            left = timedelta(seconds=round(pace * (self.total - self.done)))
+            text += f", about {left} left"
         return text
 
 
-def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
+def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run async work to its end, or to a signal.
 
     The first signal cancels the work in order, a second one ends it at once; both exit
@@ -204,7 +196,7 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
             if task and not task.cancelling():
                 task.cancel()
                 return
-            _note_interrupted(resumable)
+            _note_interrupted()
             os._exit(130)
 
         # Not possible on every platform and thread.
@@ -226,15 +218,14 @@ def run_async(work: Coroutine[Any, Any, T], *, resumable: bool) -> T:
             raise
         raise BrokenPipeError from None  # the reader of the results has gone
     except (KeyboardInterrupt, asyncio.CancelledError):
-        _note_interrupted(resumable)
+        _note_interrupted()
         sys.exit(130)
 
 
-def _note_interrupted(resumable: bool) -> None:
+def _note_interrupted() -> None:
     _ignore_signals()
     again = redact(shlex.join(["kace", *sys.argv[1:]]))
-    how = f". Resume with: {again}" if resumable else ""
-    note(f"kace: interrupted{how}")
+    note(f"kace: interrupted. Resume with: {again}")
 
 
 def _ignore_signals() -> None:

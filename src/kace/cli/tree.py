@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from kace.api import solve_cached
 from kace.cards import formats
 from kace.cards.card import (
-    UNIVERSAL,
     Card,
-    Difficulty,
     Status,
     card_line,
     read_card,
+    text_of,
 )
-from kace.cards.formats import TEMPLATE, read_text_card, starter_domains
+from kace.cards.formats import TEMPLATE, starter_domains
 from kace.cards.store import (
     JournalEntry,
     TreeStore,
     author,
-    frozen_hash_of,
+    located,
+    open_state,
     open_tree,
 )
 from kace.cards.tree import (
@@ -36,23 +38,25 @@ from kace.cards.tree import (
     EpistemicTree,
     SetDomains,
 )
-from kace.cli.models import ensure_weights
+from kace.cli.models import prepare
 from kace.cli.options import PATH, Commands, Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import (
     RunProgress,
     aligned,
-    decoded,
+    cells_of,
     note,
     plain,
     print_lines,
-    read_input,
     run_async,
 )
 from kace.config import tree_path
-from kace.errors import KaceError, UsageError
+from kace.errors import UsageError
 from kace.files import write_atomic
+from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
+
+T = TypeVar("T")
 
 
 def _to_path(
@@ -61,8 +65,14 @@ def _to_path(
     return tree_path(value)
 
 
+def _flat(context: click.Context, param: click.Parameter, value: str) -> str:
+    return " ".join(value.split())
+
+
 TREE = click.argument("tree", callback=_to_path)
-NOTE = click.option("--note", "why", default="", help="Why, for the log.")
+NOTE = click.option(
+    "--note", "why", default="", callback=_flat, help="Why, for the log."
+)
 
 
 @click.group("tree", cls=Commands, no_args_is_help=True)
@@ -88,7 +98,7 @@ def init(folder: Path, domains: str | None) -> None:
     if domains == "starter":
         given = starter_domains()
     elif domains is not None:
-        given = read_input(domains, formats.read_exchange).domains
+        given = _read_input(domains, formats.read_exchange).domains
     TreeStore.create(folder, given, author=author())
     note(
         f"{folder}: an empty tree. Write a card with: kace tree new-card {folder}"
@@ -104,28 +114,19 @@ def init(folder: Path, domains: str | None) -> None:
     help="The card's text; '-' is standard input. A file that does not exist is "
     "written as a template to fill in.",
 )
-def new_card(tree: Path, file: str) -> None:
+@click.pass_context
+def new_card(context: click.Context, tree: Path, file: str) -> None:
     """Write a card: its name, when it helps, a rule, examples.
 
     The rest has defaults: the card is universal, of every domain, and experimental. See
     docs/quickstart.md.
     """
-    store = _open_store(tree)
-    again = f"kace tree new-card {tree} --file {file}"
     if file != "-" and not Path(file).exists():
         write_atomic(Path(file), TEMPLATE)
+        again = f"kace tree new-card {tree} --file {file}"
         note(f"{file} is a template: fill it in, then: {again}")
         return
-    text = read_input(file, decoded)
-    try:
-        card = read_text_card(text, f"written by {author()}")
-    except KaceError as error:
-        raise KaceError(
-            f"{error.message}; nothing was added",
-            fix=f"{error.fix}; mend the text, then: {again}",
-        ) from None
-    store.apply(Add(card), author=author(), note="new card")
-    print(card.card_id)
+    context.invoke(add, tree=tree, file=file, why="new card")
     note(f'try it with: kace tree try {tree} "A PROBLEM" --answer N')
 
 
@@ -145,13 +146,13 @@ def try_card(
     config = options.config(tree=str(tree))
     cards = open_tree(tree)
     asked = Problem(problem, answer)
-    ensure_weights(config)
+    prepare(config)
     solutions = []
     with RunProgress(2) as progress:
         # Attempts that read no card are the same in both: they are made once and cached.
         for each in (config.model_copy(update={"tree": None}), config):
             work = solve_cached([asked], each, observer=progress)
-            solutions += run_async(work, resumable=True)
+            solutions += run_async(work)
     print_lines(side_by_side(cards, asked, *solutions))
 
 
@@ -167,13 +168,14 @@ def show(options: Options, tree: Path, what: str | None) -> None:
     found = open_tree(tree)
     if what == "cards":
         for card in found:
-            options.show(card_line(card), [_card_row(card)])
+            line = f"{card.card_id}  {card.status}  {'; '.join(card.triggers)}"
+            options.show(card_line(card), [plain(line)])
         note(f"{len(found)} cards")
     elif what is not None:
         card = found.card(what)
         options.show(card_line(card), _card_lines(card))
     else:
-        figures = _figures(tree, found)
+        figures = _figures(tree)
         options.show(figures, _drawing(figures))
 
 
@@ -184,32 +186,32 @@ def show(options: Options, tree: Path, what: str | None) -> None:
 def add(tree: Path, file: str, why: str) -> None:
     """Add the cards and domains of a file.
 
-    FILE holds cards as JSON or JSON lines, or a tree's JSON; '-' is standard input.
+    FILE holds a card's text, cards as JSON or JSON lines, or a tree's JSON; '-' is
+    standard input.
     Cards in the form of papers are mended, with a note.
     Cards keep their status; those that are there already are left alone. Where a card
     breaks a rule, nothing is added.
     """
-    store = _open_store(tree)
+    store = TreeStore.open(tree)
     before = store.load()
-    bundle = read_input(file, formats.read_exchange)
-    named = {domain.name: domain for domain in bundle.domains}
-    named |= {domain.name: domain for domain in before.domains}
+    read = partial(formats.read_exchange, source=f"written by {author()}")
+    bundle = _read_input(file, read)
     changes: list[Change] = []
-    if len(named) > len(before.domains):
-        changes.append(SetDomains(tuple(named.values())))
-    added = []
-    for card in bundle.cards:
-        if before.cards.get(card.card_id) != card:
-            changes.append(Add(card))
-            added.append(card.card_id)
+    named = before.domain_names
+    new = [domain for domain in bundle.domains if domain.name not in named]
+    if new:
+        changes.append(SetDomains((*before.domains, *new)))
+    cards = [
+        card for card in bundle.cards if before.cards.get(card.card_id) != card
+    ]
+    changes += map(Add, cards)
     if changes:
-        why = _flat(why or f"import of {file}")
+        why = why or f"import of {file}"
         store.apply(*changes, author=author(), note=why)
-    for name in added:
-        print(name)
-    same = len(bundle.cards) - len(added)
+    print_lines(card.card_id for card in cards)
+    same = len(bundle.cards) - len(cards)
     note(
-        f"{len(added)} added, {same} already there; generation {store.generation}"
+        f"{len(cards)} added, {same} already there; generation {store.generation}"
     )
     for each in bundle.mended:
         note(f"mended {each}")
@@ -243,12 +245,12 @@ def edit(
             fix="name a FILE with the card or its text, or give --deprecate "
             "and say why with --note",
         )
-    store = _open_store(tree)
+    store = TreeStore.open(tree)
     card = store.load().card(card_id)
     change: Change = Deprecate(card_id)
     if file is not None:
-        change = Edit(_edited(card, read_input(file, decoded)))
-    store.apply(change, author=author(), note=_flat(why))
+        change = Edit(_read_input(file, partial(_edited, card)))
+    store.apply(change, author=author(), note=why)
     note(f"{card_id}: generation {store.generation}")
 
 
@@ -261,7 +263,7 @@ def log(options: Options, tree: Path, card: str | None) -> None:
 
     As JSON, each change has the cards before and after.
     """
-    for entry in reversed(_open_store(tree).log()):
+    for entry in reversed(TreeStore.open(tree).log()):
         if card in (None, *(change.card_id for change in entry.cards)):
             options.show(entry.model_dump_json(), [_entry_row(entry)])
 
@@ -270,14 +272,14 @@ def log(options: Options, tree: Path, card: str | None) -> None:
 @TREE
 def freeze(tree: Path) -> None:
     """Refuse changes from now on and print the content hash."""
-    print(_open_store(tree).freeze(author=author()))
+    print(TreeStore.open(tree).freeze(author=author()))
 
 
 @command.command()
 @TREE
 def thaw(tree: Path) -> None:
     """Allow changes again."""
-    _open_store(tree).thaw(author=author())
+    TreeStore.open(tree).thaw(author=author())
     note(f"{tree} can be changed")
 
 
@@ -289,25 +291,18 @@ def export(tree: Path) -> None:
     click.echo(formats.to_json(open_tree(tree)).encode(), nl=False)
 
 
-def _open_store(path: Path) -> TreeStore:
-    """Return the store in a directory; a JSON file is refused, since it can only be read."""
-    if path.is_file():
-        raise UsageError(
-            f"{path} is a file, which can only be read",
-            fix="kace tree init DIR FILE, then kace tree add",
-        )
-    return TreeStore.open(path)
+def _read_input(name: str, parse: Callable[[bytes], T]) -> T:
+    """Read and parse a file, or standard input for `-`."""
+    path = Path("/dev/stdin" if name == "-" else name)
+    with located(path):
+        return parse(path.read_bytes())
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _edited(card: Card, text: str) -> Card:
+def _edited(card: Card, data: bytes) -> Card:
     """Return the card that a file holds, or the card with the text that it holds."""
-    if not text.lstrip().startswith("{"):
-        return card.revised(payload=text.rstrip("\n"))
-    after = read_card(text.encode())
+    if not data.lstrip().startswith(b"{"):
+        return card.revised(payload=text_of(data).rstrip("\n"))
+    after = read_card(data)
     if after.card_id != card.card_id:
         raise UsageError(
             f"the file holds {after.card_id}, not {card.card_id}",
@@ -319,56 +314,53 @@ def _edited(card: Card, text: str) -> Card:
 # Showing
 
 
-def _figures(path: Path, tree: EpistemicTree) -> dict[str, Any]:
-    """Return the tree in figures, with a row per domain, `universal` last."""
-    from kace.learning.calibrate import thresholds_of
-
-    store = TreeStore.open(path) if path.is_dir() else None
+def _figures(path: Path) -> dict[str, Any]:
+    """Return the tree in figures."""
+    state = open_state(path)
+    tree = state.tree
     status = dict.fromkeys(map(str, Status), 0)
-    domains: dict[str, dict[str, Any]] = {}
-    for name in (*tree.domain_names, UNIVERSAL):
-        domains[name] = {
-            "domain": name,
-            **dict.fromkeys(map(str, Difficulty), 0),
-        }
     for card in tree:
         status[card.status] += 1
-        for name in card.domain_tags:
-            domains[name][card.difficulty_tag] += 1
     return {
         "name": path.resolve().name.partition(".json")[0],
         "cards": len(tree),
         "status": status,
-        "generation": store.generation if store else None,
-        "frozen": frozen_hash_of(path),
+        "generation": state.generation if path.is_dir() else None,
+        "frozen": state.frozen,
         "hash": tree.content_hash(),
-        "gate": thresholds_of(path) if store else None,
-        "domains": list(domains.values()),
+        "places": tree_sizes(tree),
     }
 
 
+def tree_sizes(tree: EpistemicTree) -> list[dict[str, object]]:
+    """Return the cards and tokens of every place that has some, and of the whole tree."""
+    places = defaultdict[str, list[int]](list)
+    for card in tree.shown:
+        for domain in card.domain_tags:
+            place = f"{card.difficulty_tag.value} {domain}"
+            places[place].append(estimate(card))
+    places["all"] = list(map(estimate, tree.shown))
+    rows: list[dict[str, object]] = []
+    for place, sizes in places.items():
+        row = {
+            "place": place,
+            "cards": len(sizes),
+            "tokens": sum(sizes),
+            "tokens per card": round(sum(sizes) / max(1, len(sizes))),
+        }
+        rows.append(row)
+    return rows
+
+
 def _drawing(figures: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures of a tree, then a table of its domains."""
-    domains = figures["domains"]
-    for name, value in figures.items():
-        shown = "no" if value is None else value
-        if isinstance(value, dict):
-            parts = [f"{kind} {count:.4g}" for kind, count in value.items()]
-            shown = ", ".join(parts)
-        if value is not domains:
-            yield f"{name:12} {shown}"
+    """Yield the figures of a tree, then a table of its places."""
+    kinds = [f"{kind} {count}" for kind, count in figures["status"].items()]
+    shown = {**figures, "status": ", ".join(kinds)}
+    places = shown.pop("places")
+    for name, value in shown.items():
+        yield f"{name:12} {'no' if value is None else value}"
     yield ""
-    rows = [list(domains[0])]
-    for row in domains:
-        rows.append([plain(str(cell), 31) for cell in row.values()])
-    yield from aligned(rows)
-
-
-def _card_row(card: Card) -> str:
-    """Return a card on one line."""
-    place = f"{card.difficulty_tag.value}/{'+'.join(card.domain_tags)}"
-    triggers = plain("; ".join(card.triggers), 200)
-    return f"{card.card_id}  {place}  {card.status.value}  {triggers}"
+    yield from aligned(cells_of(places))
 
 
 def _card_lines(card: Card) -> Iterator[str]:
