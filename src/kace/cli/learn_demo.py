@@ -21,7 +21,7 @@ from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Dataset, Problem, load_bundled
 from kace.report.evaluation import evaluation_of, page
-from kace.runs.table import open_tables
+from kace.runs.scores import ScoreReader
 
 HARD = ("through_ticket", "under_lantern", "slackage", "hollow_run")
 EASY = ("twice",)
@@ -104,7 +104,8 @@ def compare_systems(
     finish_trial(Trial("tiered", held_out, config, 1), without)
     note(f"kace: kace: the same {size} problems")
     finish_trial(Trial("kace", held_out, config, 1, tree), using, [without])
-    found = evaluation_of(open_tables([without, using]), prices=config.prices)
+    tables = ScoreReader().open([without, using])
+    found = evaluation_of(tables, prices=config.prices)
     write_atomic(out / "report.html", page(found))
     yield ""
     yield from comparison_lines(found)

@@ -36,7 +36,7 @@ from kace.learning.report import LADDER_ATTEMPTS
 from kace.learning.study import bill_of, read_bill
 from kace.problems import DATA, SPLITS, problem_rows
 from kace.report.evaluation import Evaluation, evaluation_of, page
-from kace.runs.table import open_tables
+from kace.runs.scores import ScoreReader
 
 PROFILE = ("--profile", "paper")
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
@@ -268,7 +268,9 @@ def _run(words: Sequence[str], folder: Path, config: Config) -> None:
 
 def finish(recipe: Recipe, config: Config) -> None:
     """Write the tables as JSON and the page, and print them."""
-    tables = open_tables([recipe.out / "runs" / arm for arm in recipe.arms])
+    tables = ScoreReader().open(
+        [recipe.out / "runs" / arm for arm in recipe.arms]
+    )
     base = "kace" if "kace" in recipe.arms else None
     evaluation = evaluation_of(tables, base=base, prices=config.prices)
     found = {
