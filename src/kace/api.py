@@ -335,9 +335,9 @@ def compare(
     """
     from kace.runs.compare import compare as compare_tables
     from kace.runs.metrics import clusters_of
-    from kace.runs.table import open_tables
+    from kace.runs.scores import ScoreReader
 
-    tables = open_tables([Path(base), Path(other)])
+    tables = ScoreReader().open([Path(base), Path(other)])
     return compare_tables(tables[0], tables[1], clusters_of(tables, cluster))
 
 

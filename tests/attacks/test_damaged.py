@@ -91,7 +91,7 @@ def test_a_run_whose_manifest_is_damaged_goes_on_once_that_is_removed(tmp_path: 
         Run(tmp_path / "run", MANIFEST)
     (tmp_path / "run" / "run.json").unlink()
     with Run(tmp_path / "run", MANIFEST) as run:
-        assert [solve.problem for solve in run.records()] == ["p1"]
+        assert [solve.problem for solve in run.table] == ["p1"]
 
 
 def test_a_segment_that_is_a_folder_is_named(tmp_path: Path):

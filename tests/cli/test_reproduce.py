@@ -22,7 +22,7 @@ from kace.learning.study import bill_of
 from kace.models.cache import CallStore
 from kace.report.evaluation import Evaluation, evaluation_of
 from kace.runs.metrics import NO_CARDS
-from kace.runs.table import open_tables
+from kace.runs.scores import ScoreReader
 from tests.baselines.arena import TREE
 from tests.baselines.paper_tree import paper_tree
 from tests.cli.chat_world import SOLVER, TEACHER, ChatWorld, write_aime
@@ -96,7 +96,7 @@ def reproduced(
         assert not (folder / "r" / "report").exists()
         assert started(folder, arguments).wait() == 0, (folder / "log").read_text()[-2000:]
     page = (folder / "r" / "report" / "index.html").read_text()
-    found = evaluation_of(open_tables([folder / "r" / "runs" / arm for arm in arms]))
+    found = evaluation_of(ScoreReader().open([folder / "r" / "runs" / arm for arm in arms]))
     assert tuple(arm.name for arm in found.arms) == arms
     assert all(arm.complete and arm.solves == PROBLEMS and not arm.failed for arm in found.arms)
     assert all(f">{arm}<" in page for arm in arms)
@@ -172,7 +172,7 @@ def test_a_frozen_tree_is_read_and_nothing_is_learned(tmp_path: Path):
     done = run_kace(tmp_path, *arguments, "--yes")
     assert done.returncode == 0, done.stderr
     assert "kace learn" not in done.stdout and "--tree tree" in done.stdout
-    found = evaluation_of(open_tables([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
+    found = evaluation_of(ScoreReader().open([tmp_path / "r" / "runs" / name for name in ("tiered", "kace")]))
     assert found.arms[1].tree["cards"] == len(TREE)
     table = json.loads((tmp_path / "r" / "paper.json").read_text())
     assert [(row["arm"], row["paper"]) for row in table["arms"]] == [("tiered", 52.2), ("kace", 62.2)]
@@ -206,7 +206,7 @@ def test_a_frozen_tree_of_the_papers_size_runs_whole(tmp_path: Path, whole: bool
     block = 132 // 2 // len(DOMAINS)
     most = {"kace": block, "kace-no-domain": 66, "kace-monolithic": 132, "kace-router": 8, "kace-retriever": 8}
     for arm, cards in most.items():
-        (found,) = open_tables([tmp_path / "r" / "runs" / arm])
+        (found,) = ScoreReader().open([tmp_path / "r" / "runs" / arm])
         shown = {len(recall.cards) for solution in found.solutions() for recall in solution.recalls}
         assert max(shown) == cards or arm == "kace-router", arm
         assert max(shown) <= cards

@@ -62,7 +62,7 @@ class Desk:
 
         with Run(self.folder, {}) as run:
             asyncio.run(work(run))
-            return sorted(run.records(), key=lambda record: record.problem)
+            return list(run.table.solutions(texts=False))
 
     def ask(self, *requests: Request) -> list[Reply | BaseException]:
         async def work() -> list[Reply | BaseException]:

@@ -178,8 +178,6 @@ def test_the_first_address_names_a_run_and_its_calls_so_that_others_may_be_added
     alone, many = manifest_of(one), manifest_of(two)
     assert alone["config"] == many["config"]
     assert default_folder("eval", alone, b"") == default_folder("eval", many, b"")
-    assert "endpoints" not in alone
-    assert many["endpoints"] == ["http://a/v1", "http://b/v1"]
 
 
 @pytest.mark.parametrize(

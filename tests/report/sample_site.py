@@ -7,7 +7,6 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -54,12 +53,11 @@ class Site:
         *,
         token: str | None = None,
         grace: float = 1.0,
-        expire: Callable[[], None] = lambda: None,
         **rules: Any,
     ) -> None:
         self.guard = Guard(sample_app(), token, **rules)
         self._key = token
-        self._closing: dict[str, Any] = {"grace": grace, "expire": expire}
+        self._grace = grace
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.port = 0
@@ -88,7 +86,7 @@ class Site:
             self._ready.set()
 
         with listening(key=self._key) as port:
-            await serve(self.guard, port, ready=ready, stop=self._stop, **self._closing)
+            await serve(self.guard, port, ready=ready, stop=self._stop, grace=self._grace)
 
     def raw(self, *pieces: bytes, seconds: float = 600) -> bytes:
         """Everything the server says until it hangs up; pieces are sent with a pause between them."""

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from kace.report.render import path_of
 from kace.runs.compare import compare
-from kace.runs.table import open_tables
+from kace.runs.scores import ScoreReader
 from tests.report.opened import opened
 from tests.report.page_audit import Audit, body_of
 from tests.report.samples import a_run, a_solve
@@ -40,7 +40,7 @@ def settled(client: TestClient, path: str) -> Audit:
 
 def test_the_page_says_what_the_comparison_says(tmp_path: Path):
     runs(tmp_path / "both")
-    ours, theirs = open_tables([tmp_path / "both" / "first", tmp_path / "both" / "second"])
+    ours, theirs = ScoreReader().open([tmp_path / "both" / "first", tmp_path / "both" / "second"])
     with opened(tmp_path / "both") as client:
         page = settled(client, "/run/first/against/second")
     assert compare(theirs, ours).sentence.replace(" %", "\u00a0%") in page.text.replace("95 %", "95\u00a0%")

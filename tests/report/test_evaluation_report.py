@@ -255,9 +255,3 @@ def test_the_verb_writes_a_page_where_one_is_asked_for(
     assert kace(*runs, "--out", "report") == ""
     html = (tmp_path / "report" / "index.html").read_text()
     assert "Compared with tiered" in html and "33.3" in html
-
-
-def test_the_verb_refuses_what_it_does_not_know(runs: list[Path], tmp_path: Path):
-    assert CliRunner().invoke(app, ["report", *map(str, runs), "--base", "nobody"]).exit_code != 0
-    with pytest.raises(UsageError, match="no such file"):
-        kace(tmp_path / "nowhere")

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 from kace.cards.card import Status
 from kace.cards.store import TreeStore
 from kace.files import lock_folder
 from kace.learning.report import report_of
 from kace.learning.study import StepName
-from kace.report.pages import html_at
-from kace.report.render import Links
-from kace.report.server import create_app
-from kace.report.workspace import Workspace
 from tests.card_examples import DOMAINS, a_card
 from tests.recorded import recorded
 from tests.report.hostile import CORPUS
-from tests.report.opened import HOST, opened
+from tests.report.opened import opened
 from tests.report.page_audit import Audit, body_of
+from tests.report.tree_views import Shown, page_of, workspace_of
 
 REAL = recorded("learning_run") / "tree"
 
@@ -38,32 +32,9 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "oak"
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A page as it was answered."""
-
-    status: int
-    title: str
-    body: str
-    refresh: float | None
-
-
-def page_of(folder: Path, path: str = "", query: dict[str, str] | None = None, *, static: bool = True) -> Shown:
-    """A page of the learner, as a file or as it is served."""
-    workspace = Workspace([folder])
-    answer = TestClient(create_app(workspace), base_url=HOST).get(f"/learner/{folder.name}{path}", params=query or {})
-    text = answer.text
-    if static and answer.status_code == 200:
-        link = Links(frozenset({f"/learner/{folder.name}", f"/learner/{folder.name}/proposals"}))
-        text = html_at(workspace, f"/learner/{folder.name}{path}", link=link)[0]
-    refresh = re.search('data-refresh="([^"]*)"', text)
-    title = re.search("<title>(.*) · kace</title>", text)
-    assert title is not None
-    return Shown(answer.status_code, title[1], body_of(text), float(refresh[1]) if refresh else None)
-
-
 def served(folder: Path, path: str = "", **query: str) -> Shown:
-    return page_of(folder, path, query, static=False)
+    """A page of the learner as it is served."""
+    return page_of(workspace_of(folder), f"/learner/{folder.name}{path}", **query)
 
 
 def text_of(page: Shown) -> str:
@@ -130,7 +101,7 @@ def test_a_page_can_be_made_after_every_step_and_within_every_line(tree: Path):
     for count in range(0, len(lines), 4):
         path.write_text("".join(lines[:count]) + lines[count][: len(lines[count]) // 2])
         for part in ("", "/proposals"):
-            page = page_of(tree, part)
+            page = served(tree, part)
             assert page.status == 200 and Audit(page.body).strange == []
 
 
@@ -139,25 +110,25 @@ def test_a_page_can_be_made_after_every_step_and_within_every_line(tree: Path):
 def test_a_missing_or_torn_file_costs_itself_only(tree: Path, name: str, content: bytes | None):
     path = tree / "learn" / name
     path.unlink() if content is None else path.write_bytes(content)
-    page = page_of(tree)
+    page = served(tree)
     if (name, content) == ("learn.json", None):
         assert page.status == 404, "then it is no learner"
     else:
-        assert page.status == 200 and page.title == "oak"
+        assert page.status == 200 and "<h1>oak</h1>" in page.body
 
 
 def test_a_step_that_is_none_is_named_with_the_way_out(tree: Path):
     path = tree / "learn" / "steps.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:5], "garbage\n", *lines[5:]]))
-    said = text_of(page_of(tree))
+    said = text_of(served(tree))
     assert "steps.jsonl:6: not a step of the learner" in said and "Cut the file before that line" in said
 
 
 def test_a_step_of_another_version_is_one_clear_error(tree: Path):
     path = tree / "learn" / "steps.jsonl"
     path.write_text(path.read_text().replace('"admitted":', '"let_in":', 1))
-    said = text_of(page_of(tree))
+    said = text_of(served(tree))
     assert "'epoch 1 add MS canal_customs admit' was written by another version of kace" in said
 
 
@@ -166,10 +137,10 @@ def test_a_learner_that_has_only_begun_has_a_page(tmp_path: Path):
     TreeStore.create(tree, DOMAINS, ())
     (tree / "learn").mkdir()
     (tree / "learn" / "learn.json").write_text('{"teacher": "anthropic/x", "train": {"problems": 9}}')
-    said = text_of(page_of(tree))
+    said = text_of(served(tree))
     assert "No card has been proposed yet." in said and "No card is in the tree yet." in said
     assert "The teacher has proposed no card yet." in said and "No call has been made yet." in said
-    assert "No card has been proposed yet." in text_of(page_of(tree, "/proposals"))
+    assert "No card has been proposed yet." in text_of(served(tree, "/proposals"))
 
 
 # Proposals

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Example, Status
+from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
 from kace.cards.store import TreeStore
 from kace.ladder.retrieve import estimate
 from kace.report.trees import IN_A_FILE, PER_PAGE
@@ -151,12 +151,3 @@ def test_a_file_holds_a_whole_place_up_to_a_limit(tmp_path: Path) -> None:
     page = page_of(grown(many(IN_A_FILE + 1), tmp_path / "more"), path, static=True)
     assert len(ids(page.body)) == IN_A_FILE
     assert f"The first {IN_A_FILE:,} of {IN_A_FILE + 1:,} cards" in said(page)
-
-
-def test_a_card_page_shows_its_examples_and_nothing_in_them_is_markup(tmp_path: Path) -> None:
-    told = Example("Is <script>alert(1)</script> 2 < 3?", "Rule: compare.\nThe answer is \\boxed{yes}.")
-    a_tree(tmp_path / "oak", [a_card().illustrated((told,))])
-    page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{a_card().card_id}")
-    assert "Example Is" in said(page)
-    assert "Worked Rule: compare." in said(page)
-    assert "<script>alert" not in page.body

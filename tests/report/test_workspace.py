@@ -13,7 +13,7 @@ from kace.report import workspace as module
 from kace.report.render import NotHere
 from kace.report.workspace import Workspace
 from tests.card_examples import a_card
-from tests.report.samples import a_learner, a_run, a_shelf_of_all, a_solve, a_tree, an_inbox
+from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
 
 @pytest.fixture(autouse=True)
@@ -26,30 +26,14 @@ def names(workspace, kind):
     return [item.name for item in workspace.items(kind)]
 
 
-def test_each_kind_is_known_by_what_lies_in_it(tmp_path):
-    workspace = Workspace([a_tree(tmp_path / "oak"), a_run(tmp_path / "first"), an_inbox(tmp_path / "letters")])
-    assert [names(workspace, kind) for kind in ("tree", "run", "learner", "inbox")] == [
-        ["oak"],
-        ["first"],
-        [],
-        ["letters"],
-    ]
-
-
 def test_a_folder_of_things_is_looked_through(tmp_path):
     a_shelf_of_all(tmp_path)
     a_run(tmp_path / "sweep" / "one")
     a_run(tmp_path / "far" / "too" / "deep")
     workspace = Workspace([tmp_path])
-    assert names(workspace, "tree") == ["oak"]
+    assert names(workspace, "tree") == names(workspace, "learner") == ["oak"]
     assert names(workspace, "run") == ["first", "oak.epoch-1-add-MS-run", "sweep.one"]
     assert names(workspace, "inbox") == ["letters"]
-
-
-def test_a_tree_that_learned_is_a_learner_too_and_brings_its_runs(tmp_path):
-    workspace = Workspace([a_learner(tmp_path / "oak")])
-    assert names(workspace, "learner") == names(workspace, "tree") == ["oak"]
-    assert names(workspace, "run") == ["oak.epoch-1-add-MS-run"]
 
 
 def test_a_tree_in_one_file_has_no_journal(tmp_path):

@@ -11,6 +11,7 @@ from scipy import stats as reference
 from kace.errors import UsageError
 from kace.ladder.record import Damage
 from kace.runs.compare import MCNEMAR, compare, compare_all
+from kace.runs.metrics import clusters_of
 from tests.runs.few_rows import MANIFEST, a_row, an_arm, answered, changed, drawn
 
 
@@ -135,11 +136,11 @@ def test_holm_holds_several_arms_to_one_level():
     arms = [answered(f"kace-{n}", other) for n in range(4)]
     alone = compare(answered("tiered", base), arms[0])
     assert alone.distinguishable
-    found = compare_all(answered("tiered", base), arms)
+    found = compare_all(answered("tiered", base), arms, clusters_of(arms))
     assert [c.adjusted for c in found] == pytest.approx([4 * alone.p] * 4)
     assert not found[0].distinguishable
     assert "after Holm's correction for 4 comparisons p = 0.062" in found[0].sentence
-    assert compare_all(answered("tiered", base), []) == ()
+    assert compare_all(answered("tiered", base), [], clusters_of([])) == ()
 
 
 @pytest.mark.parametrize("seeds", [1, 3])

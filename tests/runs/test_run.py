@@ -60,7 +60,7 @@ def test_where_the_provider_failed_the_next_run_tries_again(tmp_path: Path):
     assert up.calls == 2 * len(PROBLEMS), "only the failed calls are made again"
     with Run(tmp_path, manifest_of(config())) as run:
         assert len(run) == len(PROBLEMS)
-        assert not any(record.failed for record in run.records())
+        assert not any(record.failed for record in run.table)
 
 
 def test_other_settings_are_refused_with_the_difference(tmp_path: Path):

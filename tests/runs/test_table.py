@@ -16,7 +16,8 @@ from kace.models.base import Finish, Usage, chat
 from kace.models.cache import CallRecord
 from kace.problems import Problem, problem_rows
 from kace.runs import table as tables
-from kace.runs.table import SolveFilter, Table, open_tables, row_of
+from kace.runs.scores import ScoreReader
+from kace.runs.table import SolveFilter, Table, row_of
 from tests.learning.solve_records import HS, MS, a_try
 from tests.learning.solve_records import a_solve as b_solve
 from tests.report.samples import a_run, a_solve
@@ -230,9 +231,9 @@ def test_runs_are_named_by_system_and_by_folder_where_two_share_one(tmp_path: Pa
     for folder, system in zip(folders, ("kace", "kace", "tiered"), strict=True):
         manifest = json.loads((folder / "run.json").read_text())
         (folder / "run.json").write_text(json.dumps(manifest | {"system": {"name": system}}))
-    assert [table.name for table in open_tables(folders)] == [*map(str, folders[:2]), "tiered"]
+    assert [table.name for table in ScoreReader().open(folders)] == [*map(str, folders[:2]), "tiered"]
     with pytest.raises(DataError, match="given twice"):
-        open_tables([folders[0], folders[0]])
+        ScoreReader().open([folders[0], folders[0]])
 
 
 @pytest.mark.parametrize(

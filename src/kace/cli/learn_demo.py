@@ -18,7 +18,7 @@ from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Dataset, load_bundled
 from kace.report.evaluation import evaluation_of
-from kace.runs.table import open_tables
+from kace.runs.scores import ScoreReader
 
 HARD = ("through_ticket", "under_lantern", "slackage", "hollow_run")
 EASY = ("twice",)
@@ -93,7 +93,7 @@ def compare_systems(
         trial = Trial(system, held_out, config, 1, tree)
         finish_trial(trial, out / system, runs)
         runs.append(out / system)
-    found = evaluation_of(open_tables(runs), prices=config.prices)
+    found = evaluation_of(ScoreReader().open(runs), prices=config.prices)
     yield ""
     yield from comparison_lines(found)
     yield ""

@@ -42,7 +42,7 @@ from kace.problems import (
     problem_rows,
 )
 from kace.report.evaluation import Evaluation, evaluation_of, page
-from kace.runs.table import open_tables
+from kace.runs.scores import ScoreReader
 
 PROFILE = ("--profile", "paper")
 LEAST_USD = 1e-6  # the cap when nothing is left: only free calls fit
@@ -274,7 +274,9 @@ def _run(words: Sequence[str], folder: Path, config: Config) -> None:
 
 def finish(recipe: Recipe, config: Config) -> None:
     """Write the tables as JSON and the page, and print them."""
-    tables = open_tables([recipe.out / "runs" / arm for arm in recipe.arms])
+    tables = ScoreReader().open(
+        [recipe.out / "runs" / arm for arm in recipe.arms]
+    )
     base = "kace" if "kace" in recipe.arms else None
     evaluation = evaluation_of(tables, base=base, prices=config.prices)
     found = {

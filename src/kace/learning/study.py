@@ -653,7 +653,8 @@ class Workbench:
                     self.session.window,
                     on_known=observer.recalled,
                 )
-            last = {record.problem: record for record in run.records()}
+            found = run.table.solutions(texts=False)
+            last = {record.problem: record for record in found}
         records = tuple(last[problem.id] for problem in problems)
         self.log.write(step, RunTotals.of(records, step.folder))
         return records

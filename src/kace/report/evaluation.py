@@ -64,10 +64,9 @@ class Evaluation:
     @property
     def best(self) -> Metrics | None:
         """The arm with the highest accuracy, the cheaper of equals."""
-        known = [arm for arm in self.arms if arm.wilson]
-        return min(
-            known,
-            key=lambda arm: (-(arm.accuracy or 0.0), arm.paper_calls),
+        return max(
+            [arm for arm in self.arms if arm.wilson],
+            key=lambda arm: (arm.accuracy or 0.0, -arm.paper_calls),
             default=None,
         )
 
@@ -138,12 +137,16 @@ def evaluation_of(
     warnings = list(warnings_of(tables))
     others = []
     titles: dict[str, None] = {}
+    groups: set[str] = set()
     for table in tables:
         manifest = table.manifest
         metrics = table.metrics((prices or {}).get(manifest.model), clusters)
-        if _reads_tree(manifest.system) and not manifest.part("tree"):
-            metrics = replace(metrics, note=NO_CARDS)
+        with suppress(UsageError):  # a system of another version
+            reads = spec_of(manifest.system).reads_tree
+            if reads and not manifest.part("tree"):
+                metrics = replace(metrics, note=NO_CARDS)
         arms.append(metrics)
+        groups.update(map(clusters.of, table.solved))
         titles[f"{manifest.data} {manifest.split}".strip()] = None
         made = {"name": table.name, "folder": str(table.folder or "")}
         setups.append({**made, **manifest.facts()})
@@ -160,15 +163,8 @@ def evaluation_of(
         setups=tuple(setups),
         warnings=tuple(warnings),
         cluster=clusters.field,
-        clusters=clusters.count(tables),
+        clusters=len(groups),
     )
-
-
-def _reads_tree(system: str) -> bool:
-    """Whether a system reads the cards of a tree."""
-    with suppress(UsageError):
-        return spec_of(system).reads_tree
-    return False
 
 
 def page(
@@ -197,44 +193,37 @@ Draw = Callable[[float], Picture]
 
 def plots_of(found: Evaluation) -> dict[str, Draw]:
     """Return every plot that there is data for, by name."""
-    plots = {
-        "accuracy": accuracy_plot(found),
-        "difference": difference_plot(found),
-        "exits": exits_plot(found.ordered),
-    }
-    return {name: draw for name, draw in plots.items() if draw}
-
-
-def accuracy_plot(found: Evaluation) -> Draw | None:
-    """Plot the accuracy of each arm."""
-    rows = []
+    accuracies = []
+    differences = []
     for arm in found.ordered:
         if arm.wilson:
             paint = "open" if arm.name == found.base else "good"
-            accuracy = arm.accuracy or 0.0
-            rows.append(ForestRow(arm.name, "", accuracy, *arm.wilson, paint))
-    title = "Accuracy of each arm"
-    draw = partial(forest, title, "accuracy", rows, change=False)
-    return draw if rows else None
-
-
-def difference_plot(found: Evaluation) -> Draw | None:
-    """Plot the difference of each arm from the base."""
-    rows = []
-    for arm in found.ordered:
+            share = arm.accuracy or 0.0
+            accuracies.append(
+                ForestRow(arm.name, "", share, *arm.wilson, paint)
+            )
         each = found.against_base(arm.name)
-        if each is None:
-            continue
-        paint = "open"
-        if each.distinguishable:
-            paint = "good" if each.difference > 0 else "bad"
-        size = counted(each.clusters, each.cluster)
-        about = f"{size}, {p_text(each.adjusted)}"
-        row = ForestRow(arm.name, about, each.difference, *each.interval, paint)
-        rows.append(row)
-    title = f"Difference from {found.base}"
-    unit = f"difference from {found.base}, percentage points"
-    return partial(forest, title, unit, rows) if rows else None
+        if each:
+            paint = "open"
+            if each.distinguishable:
+                paint = "good" if each.difference > 0 else "bad"
+            size = counted(each.clusters, each.cluster)
+            about = f"{size}, {p_text(each.adjusted)}"
+            ends = (each.difference, *each.interval)
+            differences.append(ForestRow(arm.name, about, *ends, paint))
+    plots: dict[str, Draw] = {}
+    if accuracies:
+        title = "Accuracy of each arm"
+        draw = partial(forest, title, "accuracy", accuracies, change=False)
+        plots["accuracy"] = draw
+    if differences:
+        title = f"Difference from {found.base}"
+        unit = f"difference from {found.base}, percentage points"
+        plots["difference"] = partial(forest, title, unit, differences)
+    exits = exits_plot(found.ordered)
+    if exits:
+        plots["exits"] = exits
+    return plots
 
 
 def exits_plot(arms: Iterable[Metrics]) -> Draw | None:
@@ -242,12 +231,8 @@ def exits_plot(arms: Iterable[Metrics]) -> Draw | None:
     panels = []
     for arm in arms:
         if arm.exits:
-            rows = [
-                (row.bucket.value, row.problems, row.exits)
-                for row in arm.buckets
-            ]
-            rows.append(("all", arm.problems, arm.exits))
-            panels.append((arm.name, rows))
+            every = ("all", arm.problems, arm.exits)
+            panels.append((arm.name, [*arm.buckets, every]))
     title = "Where solves leave the ladder"
     return partial(exit_bars, title, panels) if panels else None
 

@@ -64,9 +64,9 @@ class Inbox:
         for path in self.folder.glob(f"*{REQUEST}"):
             with suppress(NotHere):
                 found.append(self.entry(path.name.removesuffix(REQUEST)))
-        found.sort(key=lambda entry: (entry.asked, entry.name))
-        found.sort(key=lambda entry: -(entry.answered or math.inf))
-        return found
+        return sorted(
+            found, key=lambda e: (-(e.answered or math.inf), e.asked, e.name)
+        )
 
     def waiting(self) -> list[RequestFile]:
         """List the requests without a reply, oldest first."""
@@ -191,12 +191,10 @@ def _draft(rules: str, cards: Sequence[str]) -> str:
 
 def _parts(text: str) -> list[tuple[str, str]]:
     """Return the words and the quotes of a message, in order."""
-    found = []
     words, *quotes = QUOTE.split(text)
-    found.append(("", words))
+    found = [("", words)]
     for tag, quote, words in zip(*[iter(quotes)] * 3, strict=True):
-        found.append((tag, quote))
-        found.append(("", words))
+        found += [(tag, quote), ("", words)]
     return [(tag, words.strip("\n")) for tag, words in found if words.strip()]
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import re
 import traceback
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -49,6 +50,8 @@ from kace.runs.table import (
     NO_LADDER,
     ORDERS,
     SolveFilter,
+    SolveRow,
+    Table,
 )
 
 log = logging.getLogger(__name__)
@@ -130,28 +133,25 @@ def find_view(path: str) -> tuple[View, dict[str, str]]:
 
 def home_page(request: PageRequest) -> Page:
     """Show everything that is open; runs of a learner are on its own page."""
+    workspace = request.workspace
     items: dict[str, list[tuple[Item, object]]] = {}
     for kind in KINDS:
-        for item in request.workspace.items(kind):
+        for item in workspace.items(kind):
             if kind == "run" and item.path.parent.name == "learn":
                 continue
             found: object = "cannot be read"
             with suppress(OSError, ValueError, KaceError):
-                found = open_item(request.workspace, item)
+                if kind == "tree":
+                    found = workspace.tree(item.name)
+                elif kind == "run":
+                    found = workspace.table(item.name)
+                elif kind == "inbox":
+                    found = Inbox(item.path).waiting()
+                else:
+                    found = ""
             items.setdefault(kind, []).append((item, found))
     values = {"heads": KINDS, "items": items}
     return Page("home.html", "What is open", values, refresh=REFRESH)
-
-
-def open_item(workspace: Workspace, item: Item) -> object:
-    """Return what an item holds, in words where it is not opened."""
-    if item.kind == "tree":
-        return workspace.tree(item.name)
-    if item.kind == "inbox":
-        return Inbox(item.path).waiting()
-    if item.kind == "learner":
-        return ""
-    return workspace.table(item.name)
 
 
 # A run
@@ -161,8 +161,10 @@ class Choice(NamedTuple):
     """Which solves of a run an address selects, and in which order."""
 
     where: SolveFilter
-    base: str  # the run that it is compared with
     query: Mapping[str, str]  # of the address
+    base: str  # the name of the run that it is compared with
+    other: Table | None  # that run
+    rows: list[SolveRow]
 
     @property
     def filtered(self) -> bool:
@@ -186,7 +188,9 @@ def choice_of(request: PageRequest, run: str) -> Choice:
     if sort.removeprefix("-") not in ORDERS:
         sort = ""
     query = {**asdict(where), "against": against, "sort": sort}
-    return Choice(where, base, query)
+    other = workspace.table(base) if base else None
+    rows = workspace.table(run).solves(where, sort=sort, base=other)
+    return Choice(where, query, base, other, rows)
 
 
 def run_page(request: PageRequest) -> Page:
@@ -195,8 +199,8 @@ def run_page(request: PageRequest) -> Page:
     workspace = request.workspace
     table = workspace.table(name)
     choice = choice_of(request, name)
-    base = workspace.table(choice.base) if choice.base else None
-    metrics = table.metrics(known_prices().get(table.manifest.model), base=base)
+    price = known_prices().get(table.manifest.model)
+    metrics = table.metrics(price, base=choice.other)
     shares = {}
     for column in ("exit", "domain", "family", "seed"):
         found = table.shares(column)[:SHARES]
@@ -207,16 +211,14 @@ def run_page(request: PageRequest) -> Page:
         query = {**choice.query, **changes}
         return request.link("run", name, **query) + "#solves"
 
-    rows = table.solves(choice.where, sort=choice.query["sort"], base=base)
     values = {
         "table": table,
-        "manifest": table.manifest,
         "metrics": metrics,
         "tree": workspace.tree_of(name),
         "exits_plot": exits_plot([replace(metrics, name=name)]),
         "shares": shares,
         "choice": choice,
-        "part": slice_of(request, rows, PER_PAGE, IN_FILES),
+        "part": slice_of(request, choice.rows, PER_PAGE, IN_FILES),
         "others": workspace.related(name),
         "to": address,
     }
@@ -239,11 +241,10 @@ def compare_page(request: PageRequest) -> Page:
     table = request.workspace.table(ours).named(ours)
     base = request.workspace.table(theirs).named(theirs)
     found = evaluation_of([base, table], base=theirs, prices=known_prices())
-    changed: dict[str, Sequence[object]] = {}
+    changed = {}
     for change in CHANGES:
-        changed[change] = table.solves(
-            SolveFilter(change=change), sort="problem", base=base
-        )
+        where = SolveFilter(change=change)
+        changed[change] = table.solves(where, sort="problem", base=base)
     values = {
         "ours": ours,
         "theirs": theirs,
@@ -252,9 +253,8 @@ def compare_page(request: PageRequest) -> Page:
         "changed": changed,
         "plots": plots_of(found),
     }
-    return Page(
-        "compare.html", f"{ours} against {theirs}", values, ("run", ours)
-    )
+    title = f"{ours} against {theirs}"
+    return Page("compare.html", title, values, ("run", ours))
 
 
 # A solve
@@ -266,11 +266,7 @@ class AnswerGroup(NamedTuple):
     answer: str | None
     attempts: Mapping[int, Attempt]  # by position in the solve
     mark: str
-
-    @property
-    def votes(self) -> int:
-        """The votes for the answer."""
-        return len(self.attempts) if self.answer is not None else 0
+    votes: int  # for the answer
 
 
 class Rung(NamedTuple):
@@ -299,19 +295,19 @@ def climb_of(record: Solution) -> list[Rung]:
     sizes = Counter(attempt.tier for attempt in record.attempts)
     tiers = {tier.name: tier for tier in ladder_of(sizes)}
     rungs = []
-    start = 0
+    end = 0
     for name, count in sizes.items():
+        end += count
         tier = tiers.get(name)
         rung = Rung(
             name.value,
             count,
-            vote_of(record, start, start + count),
-            needed=tier.gate.votes if tier else None,
-            left=tier is not None and record.exit is tier.exit,
-            recall=recalls.get(name),
+            vote_of(record, end - count, end),
+            tier.gate.votes if tier else None,
+            tier is not None and record.exit is tier.exit,
+            recalls.get(name),
         )
         rungs.append(rung)
-        start += count
     return rungs
 
 
@@ -325,13 +321,14 @@ def vote_of(record: Solution, start: int, end: int) -> list[AnswerGroup]:
     for each in record.classes:
         here = {at: rest.pop(at) for at in each.positions if at in rest}
         if here:
-            mark = mark_of(here[min(here)].correct)
-            group = AnswerGroup(each.answer, here, mark)
-            so_far = sum(at < end for at in each.positions)
-            found.append((-group.votes, -so_far, min(here), group))
+            first = min(here)
+            so_far = bisect_left(each.positions, end)
+            mark = mark_of(here[first].correct)
+            group = AnswerGroup(each.answer, here, mark, len(here))
+            found.append((-group.votes, -so_far, first, group))
     groups = [group for *_, group in sorted(found)]
     if rest:
-        groups.append(AnswerGroup(None, rest, "nothing"))
+        groups.append(AnswerGroup(None, rest, "nothing", 0))
     return groups
 
 
@@ -347,10 +344,8 @@ def solve_page(request: PageRequest) -> Page:
         what = f"no solve of problem '{problem[:40]}' with seed {seed[:20]} in {name}"
         raise NotHere(what)
     choice = choice_of(request, name)
-    base = workspace.table(choice.base) if choice.base else None
-    rows = table.solves(choice.where, sort=choice.query["sort"], base=base)
     number = 0  # in the list, from 1; 0 for a solve that is not in it
-    for place, row in enumerate(rows, 1):
+    for place, row in enumerate(choice.rows, 1):
         if (row.problem, row.seed) == (problem, record.seed):
             number = place
     elsewhere = []
@@ -377,7 +372,7 @@ def solve_page(request: PageRequest) -> Page:
         "tree": workspace.tree_of(name),
         "plurality": FALLBACK_GATE.votes,
         "choice": choice,
-        "rows": rows,
+        "rows": choice.rows,
         "number": number,
         "all_open": request.query.get("open") == "all",
         "elsewhere": elsewhere,

@@ -268,31 +268,26 @@ async def serve(
     *,
     ready: Ready,
     grace: float = 10.0,
-    expire: Callable[[], None] = lambda: None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until a signal or `stop`; `expire` is called when the grace is over."""
+    """Serve until a signal or `stop`; requests under way have `grace` seconds more."""
     stop = stop or asyncio.Event()
     patience = int(grace + LAST)
     server = _Server(Config(app, timeout_graceful_shutdown=patience, **UVICORN))
 
     async def watch() -> None:
-        """Report the address, wait for the end, and announce the end of the grace."""
+        """Report the address, and end the server when `stop` is set."""
         while not server.started:
             await asyncio.sleep(0.01)
         ready(port.url)
-        while not server.should_exit and not stop.is_set():
-            await asyncio.sleep(0.05)
+        await stop.wait()
         server.should_exit = True
-        await asyncio.sleep(grace)
-        expire()
 
     watching = asyncio.create_task(watch())
     await server.serve(sockets=[port.socket])
     watching.cancel()
     left = set(server.server_state.tasks)
     if left:  # after a second signal
-        expire()
         await asyncio.wait(left, timeout=LAST)
 
 

@@ -37,7 +37,7 @@ from kace.report.render import (
 )
 from kace.report.workspace import OpenTree
 from kace.runs.compare import compare
-from kace.runs.table import CardUse, Table
+from kace.runs.table import CardUse, SolveRow, Table, uses_of
 
 PER_PAGE = 50
 IN_A_FILE = 2_000  # cards that a list holds in a file
@@ -60,6 +60,7 @@ class RunUse(NamedTuple):
 
     run: Table
     base: Table | None
+    shown: list[tuple[str, SolveRow]]
     cards: Mapping[str, CardUse]
 
 
@@ -78,11 +79,11 @@ def runs_of(request: PageRequest, opened: OpenTree) -> list[RunUse]:
             run = workspace.table(name).named(name)
             other = workspace.base_of(name)
             base = workspace.table(other).named(other) if other else None
-            cards = run.cards(base=base)
-            if not cards:  # the base has none of these problems and seeds
+            shown = run.shown(base)
+            if not shown:  # the base has none of these problems and seeds
                 base = None
-                cards = run.cards()
-            uses.append(RunUse(run, base, {use.card: use for use in cards}))
+                shown = run.shown()
+            uses.append(RunUse(run, base, shown, uses_of(shown)))
     return uses
 
 
@@ -90,16 +91,13 @@ def tree_page(request: PageRequest) -> Page:
     """Show what a tree was measured to do, its cards, its map, and its changes."""
     name = request.parts["tree"]
     opened = request.workspace.tree(name)
-    uses: dict[str, CardUse] = {}
-    effects: list[tuple[RunUse, str]] = []
+    effects = []
+    shown = []
     for each in runs_of(request, opened):
-        if each.base is None:
-            continue
-        for use in each.cards.values():
-            known = uses.get(use.card)
-            uses[use.card] = known + use if known else use
-        if len(effects) < EFFECTS:
+        if each.base is not None:
+            shown += each.shown
             effects.append((each, compare(each.base, each.run).sentence))
+    uses = uses_of(shown)
     for card in () if effects else opened.tree:
         record = card.provenance  # what the learner counted
         if record.n_uses:
@@ -138,7 +136,7 @@ def tree_page(request: PageRequest) -> Page:
             request, listed, PER_PAGE if filtered else FIRST, IN_A_FILE
         ),
         "to": partial(request.link, "tree", name, **chosen),
-        "effects": effects,
+        "effects": effects[:EFFECTS],
         "latest": changes[:LATEST],
     }
     return Page("tree.html", name, values)
@@ -160,12 +158,14 @@ def _worst_first(
 
 def _is_chosen(card: Card, chosen: dict[str, str]) -> bool:
     """Whether a card is of the place and status, and holds all words."""
-    if chosen["domain"] not in ("", *card.domain_tags):
-        return False
-    if chosen["difficulty"] not in ("", card.difficulty_tag):
-        return False
-    if chosen["status"] not in ("", card.status):
-        return False
+    places = {
+        "domain": card.domain_tags,
+        "difficulty": (card.difficulty_tag,),
+        "status": (card.status,),
+    }
+    for name, known in places.items():
+        if chosen[name] not in ("", *known):
+            return False
     parts = (card.card_id, card.payload, *card.routing_conditions)
     text = "\n".join([*parts, *card.wordings]).lower()
     return all(word in text for word in chosen["q"].lower().split())
@@ -192,7 +192,7 @@ def card_page(request: PageRequest) -> Page:
     uses = [use for use in runs_of(request, opened) if card_id in use.cards]
     history = []
     for entry in _changes(opened):
-        if any(change.card_id == card_id for change in entry.cards):
+        if card_id in [change.card_id for change in entry.cards]:
             history.append(entry)
     values = {
         "card": card,

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,19 +128,19 @@ class Workspace:
         The plain ladder with the same model comes first.
         """
         here = self.manifest(name)
-        found = []
+        found = {}
         for item in self.items("run"):
             there = self.manifest(item.name)
             if item.name != name and there.data_hash == here.data_hash:
-                found.append((not is_base(there, here), item.name))
-        found.sort(key=itemgetter(0))
-        return [other for _, other in found]
+                found[item.name] = not is_base(there, here)
+        return sorted(found, key=found.__getitem__)
 
     def base_of(self, name: str) -> str:
         """Return the run that one is compared with unless asked otherwise, or ''."""
         here = self.manifest(name)
-        for other in self.related(name)[:1]:
-            return other if is_base(self.manifest(other), here) else ""
+        for other in self.related(name):
+            if is_base(self.manifest(other), here):
+                return other
         return ""
 
     def tree_of(self, run: str) -> OpenTree | None:
@@ -157,22 +156,20 @@ class Workspace:
 
     def _look(self) -> None:
         """Look through the opened folders."""
-        items: dict[tuple[str, str], Item] = {}
-        seen: set[tuple[str, Path]] = set()
+        found: dict[tuple[str, Path], Path] = {}
         for root in self.roots:
             # A file is a tree if it was named; others may lie beside what is opened.
             is_tree = root.is_file() and root.suffix in (".json", ".jsonl")
-            found = [("tree", root)] if is_tree else _found_in(root)
-            for kind, path in found:
-                if (kind, path) in seen:
-                    continue
-                seen.add((kind, path))
-                own = name = _name(root, path)
-                number = 1
-                while (kind, name) in items:
-                    number += 1
-                    name = f"{own}-{number}"
-                items[kind, name] = Item(kind, name, path)
+            for each in [("tree", root)] if is_tree else _found_in(root):
+                found.setdefault(each, root)
+        items: dict[tuple[str, str], Item] = {}
+        for (kind, path), root in found.items():
+            own = name = _name(root, path)
+            number = 1
+            while (kind, name) in items:
+                number += 1
+                name = f"{own}-{number}"
+            items[kind, name] = Item(kind, name, path)
         self._items = items
         self._looked = time.monotonic()
 
@@ -232,9 +229,7 @@ def _found_in(path: Path, depth: int = 2) -> Iterator[tuple[str, Path]]:
 
 def _children(folder: Path) -> list[Path]:
     """Return the entries of a folder by name, without hidden ones and links."""
-    found = []
     with suppress(OSError):
-        for path in folder.iterdir():
-            if path.name[0] != "." and not path.is_symlink():
-                found.append(path)
-    return sorted(found)
+        found = sorted(folder.glob("[!.]*"))
+        return [path for path in found if not path.is_symlink()]
+    return []

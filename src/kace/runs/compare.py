@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -13,10 +13,9 @@ from kace.runs.metrics import Clusters, clusters_of
 from kace.runs.stats import (
     Interval,
     cluster_interval,
-    effective,
+    cluster_wilson,
     holm,
     sign_flip,
-    wilson,
 )
 from kace.runs.table import CardUse, SolveRow, Table, uses_of
 
@@ -56,11 +55,6 @@ class Harm:
         return tuple(card for card in self.cards if card.flagged)
 
     @property
-    def how(self) -> str:
-        """How the interval was made."""
-        return f"each {self.cluster} counted once"
-
-    @property
     def words(self) -> str:
         """The figures, as they follow the word cards."""
         text = f"shown on {counted(self.shown, 'solve')}, abstained on {self.abstained:,}"
@@ -70,7 +64,8 @@ class Harm:
         return (
             f"{text}; of those shown {self.gained:,} gained and {self.broken:,} broken,"
             f" harm rate {self.rate:.1%} of shown solves"
-            f" (95 % interval {low:.1%} to {high:.1%}, {self.how})"
+            f" (95 % interval {low:.1%} to {high:.1%},"
+            f" each {self.cluster} counted once)"
         )
 
 
@@ -175,17 +170,18 @@ def compare(
             fix="compare runs of the same data with the same seeds",
         )
     times = Counter(pair.problem for pair in pairs)
-    gains = Counter(dict.fromkeys(times, 0))
+    names: dict[str, str] = {}
+    shares: dict[str, float] = dict.fromkeys(times, 0.0)
     flips: Counter[str] = Counter()  # by cluster
     for pair in pairs:
         gain = pair.gained - pair.lost
-        gains[pair.problem] += gain
+        names[pair.problem] = pair.name
+        shares[pair.problem] += gain
         flips[by.of(pair.problem)] += gain
-    shares = {problem: gain / times[problem] for problem, gain in gains.items()}
+    for problem, count in times.items():
+        shares[problem] /= count
     found = by.sums(shares.items())
-    difference = math.fsum(shares.values()) / len(shares)
     p = sign_flip(flips.values())
-    names = {pair.problem: pair.name for pair in pairs}
     ordered = sorted(shares, key=lambda name: (-abs(shares[name]), names[name]))
     single = len(pairs) == len(found)
     notes = []
@@ -203,7 +199,7 @@ def compare(
         clusters=len(found),
         seeds=tuple(sorted({pair.seed for pair in pairs})),
         pairs=len(pairs),
-        difference=difference,
+        difference=math.fsum(shares.values()) / len(shares),
         interval=cluster_interval(found) or Interval(-1.0, 1.0),
         test=MCNEMAR if single else f"exact sign-flip over {plural(by.field)}",
         p=p,
@@ -221,11 +217,10 @@ def compare(
 def compare_all(
     base: Table,
     others: Sequence[Table],
-    clusters: Clusters | None = None,
+    clusters: Clusters,
 ) -> tuple[Comparison, ...]:
     """Compare several runs with one base, with Holm's correction for their number."""
-    by = clusters or clusters_of((base, *others))
-    found = [compare(base, other, by) for other in others]
+    found = [compare(base, other, clusters) for other in others]
     adjusted = holm([each.p for each in found])
     return tuple(
         replace(each, adjusted=p, compared=len(found))
@@ -235,11 +230,8 @@ def compare_all(
 
 def pairs_of(base: Table, other: Table) -> list[SolveRow]:
     """Return the labelled solves that both runs have, with what the base made of each."""
-    pairs = []
-    for row in other.solves(base=base):
-        if row.was is not None and row.correct is not None:
-            pairs.append(row)
-    return sorted(pairs, key=lambda pair: (pair.problem, pair.seed))
+    rows = other.solves(base=base)
+    return [row for row in rows if None not in (row.was, row.correct)]
 
 
 def _harm_of(
@@ -250,46 +242,40 @@ def _harm_of(
     abstained = sum(pair.abstained for pair in pairs)
     if not shown and not abstained:
         return None
-    gained = sum(pair.gained for pair in shown)
     broken = sum(pair.lost for pair in shown)
     interval = None
     if shown:
         sizes = Counter(by.of(pair.problem) for pair in shown)
-        n = effective(sizes.values())
-        interval = wilson(broken / len(shown) * n, n)
+        interval = cluster_wilson(broken / len(shown), sizes.values())
+    known = other.manifest.part("right_cards")
     cards = []
+    kinds = []
     for pair in shown:
         cards += [(card, pair) for card in pair.cards]
-    uses = uses_of(cards)
-    uses.sort(key=lambda use: (use.gained - use.broken, -use.broken))
+        right = known.get(pair.family or "")
+        fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
+        kinds.append(("a right card" if fits else "only wrong cards", pair))
+    uses = sorted(
+        uses_of(cards).values(),
+        key=lambda use: (use.gained - use.broken, -use.broken),
+    )
     return Harm(
         shown=len(shown),
         abstained=abstained,
-        gained=gained,
+        gained=sum(pair.gained for pair in shown),
         broken=broken,
         interval=interval,
         cluster=by.field,
         cards=tuple(uses),
-        kinds=tuple(uses_of(_kinds_of(other, shown))),
+        kinds=tuple(uses_of(kinds if known else ()).values()),
     )
-
-
-def _kinds_of(
-    other: Table, shown: Iterable[SolveRow]
-) -> Iterator[tuple[str, SolveRow]]:
-    """Yield solves by whether they read a right card, where families are known."""
-    known = other.manifest.part("right_cards")
-    for pair in shown if known else ():
-        right = known.get(pair.family or "")
-        fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
-        yield "a right card" if fits else "only wrong cards", pair
 
 
 def p_text(value: float) -> str:
     """Format a p-value, such as `p = 0.03`."""
     if value < 0.001:
         return "p < 0.001"
-    return f"p = {value:.2f}" if value >= 0.1 else f"p = {value:.3f}"
+    return f"p = {value:.{2 if value >= 0.1 else 3}f}"
 
 
 def _detectable(

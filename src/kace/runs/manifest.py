@@ -30,6 +30,7 @@ PACE = frozenset({"timeout", "max_connections"})
 TEACHING = {"teacher", "teacher_base_url", "teacher_max_tokens"}
 """Settings of runs in which the teacher takes part."""
 SETTINGS = {**Config.model_fields, **RetrievalConfig.model_fields}
+DEFAULTS = {name: field.get_default() for name, field in SETTINGS.items()}
 SHOWN = 9  # differing settings that an error names
 _RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
 
@@ -84,18 +85,17 @@ def manifest_of(
     settings = config.model_dump(
         mode="json", exclude_none=True, include=recorded
     )
-    for name in settings:
+    for name, value in settings.items():
         if name.endswith("base_url"):
-            settings[name] = public_url(
-                next(iter(base_urls(settings[name])), "")
-            )
+            first, *_ = (*base_urls(value), "")
+            settings[name] = public_url(first)
     if config.asks_logprobs:
         settings["logprobs"] = True
     settings["sampling"] = {}
     for tier, draw in config.tier_sampling().items():
         settings["sampling"][tier] = asdict(draw)
     size = {"hash": tree.content_hash(), "cards": len(tree)} if tree else None
-    manifest = {
+    return {
         "v": RUN_VERSION,
         "kace": version("kace"),
         "python": platform.python_version(),
@@ -104,10 +104,6 @@ def manifest_of(
         "sources": dict(config.sources),
         "prompts": solver_prompts(),
     }
-    endpoints = list(map(public_url, base_urls(config.base_url)))
-    if len(endpoints) > 1:  # how fast a run goes, not what it finds
-        manifest["endpoints"] = endpoints
-    return manifest
 
 
 def solver_prompts() -> dict[str, str]:
@@ -164,17 +160,13 @@ def differences(
             if was != now:
                 found.append(name)
             continue
-        if name == "prompts":
-            was = {**now, **was}
         was = _flat(was)
         now = _flat(now)
+        missing = {"prompts": now, "config": DEFAULTS}.get(name, {})
         changes = []
         for key in sorted({*was, *now} - PACE):
-            default = None
-            if name == "config" and key in SETTINGS:
-                default = SETTINGS[key].get_default()
-            old = was.get(key, default)
-            new = now.get(key, default)
+            old = was.get(key, missing.get(key))
+            new = now.get(key, missing.get(key))
             if old != new:
                 changes.append(f"'{key}' ({old!r}, now {new!r})")
         if changes:

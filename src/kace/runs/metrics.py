@@ -18,7 +18,7 @@ from kace.errors import UsageError, counted
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage, total
 from kace.models.budget import free_price
-from kace.runs.stats import Interval, cluster_interval, effective, wilson
+from kace.runs.stats import Interval, cluster_interval, cluster_wilson
 from kace.runs.table import Share, SolveRow, Table
 
 NO_CARDS = "no cards to show"
@@ -155,10 +155,6 @@ class Clusters(NamedTuple):
         """Return the cluster of a problem."""
         return self.names.get(problem, problem)
 
-    def count(self, tables: Sequence[Table]) -> int:
-        """Count the clusters of several runs."""
-        return len(set(map(self.of, _problems_of(tables))))
-
     def sums(
         self, gains: Iterable[tuple[str, float]]
     ) -> list[tuple[float, int]]:
@@ -176,26 +172,23 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
     """
     if field == "problem":
         return Clusters(field, {})
+    if field == "problem":
+        return Clusters(field, {})
     names: dict[str, str] = {}
+    problems: set[str] = set()
     for table in tables:
         names |= table.problem_field(field or "family")
-    problems = _problems_of(tables)
+        problems |= table.solved
     missing = len(problems - names.keys())
-    if field is None:
-        if missing or not problems:
-            return Clusters("problem", {})
-        return Clusters("family", names)
-    if missing:
+    if field and missing:
         every = counted(len(problems), "problem")
         raise UsageError(
             f"{missing:,} of {every} have no field '{field[:40]}'",
             fix="--cluster problem, family or domain",
         )
-    return Clusters(field, names)
-
-
-def _problems_of(tables: Sequence[Table]) -> set[str]:
-    return set[str]().union(*(table.solved for table in tables))
+    if missing or not problems:
+        return Clusters("problem", {})
+    return Clusters(field or "family", names)
 
 
 # Figures
@@ -238,15 +231,13 @@ def metrics_of(
     by = clusters or clusters_of([table])
     rows = list(table)
     scores = problem_scores(table)
-    found = by.sums((score.problem, score.share) for score in scores)
+    shares = {score.problem: score.share for score in scores}
+    found = by.sums(shares.items())
     accuracy = None
-    interval = None
     proportion = None
     if scores:
-        accuracy = math.fsum(score.share for score in scores) / len(scores)
-        n = effective(size for _, size in found)
-        proportion = wilson(accuracy * n, n)
-        interval = cluster_interval(found)
+        accuracy = math.fsum(shares.values()) / len(scores)
+        proportion = cluster_wilson(accuracy, [size for _, size in found])
     points = Points()
     for score in scores:
         if score.exit_rank is not None:
@@ -273,7 +264,7 @@ def metrics_of(
         cluster=by.field,
         clusters=len(found),
         wilson=proportion,
-        interval=interval,
+        interval=cluster_interval(found),
         failed=table.failed,
         damaged=len(table.damage),
         retried=len(table.retried),
@@ -302,26 +293,29 @@ def _sum(rows: Iterable[SolveRow], name: str) -> int:
 def _cost(rows: Sequence[SolveRow], price: Price | None) -> RunCost:
     """Return the cost by role. Traces do not record cache writes: priced as fresh."""
 
-    def cost(name: str, calls: str, usage: str, batched: Usage) -> RoleCost:
-        tokens = total(map(attrgetter(usage), rows))
+    def cost(role: str, calls: int, usage: Usage, batched: Usage) -> RoleCost:
         usd = None
         if price is not None:
             saved = price.cost(batched) - price.cost(batched, batch=True)
-            usd = price.cost(tokens) - saved
-        return RoleCost(name, _sum(rows, calls), tokens, usd)
+            usd = price.cost(usage) - saved
+        return RoleCost(role, calls, usage, usd)
 
+    usage = total(row.usage for row in rows)
     batched = total(row.batch for row in rows)
-    solver = cost("solver", "real_calls", "usage", batched)
-    classifier = cost("classifier", "classifier_calls", "classifier", Usage())
-    return RunCost((solver, classifier) if classifier.calls else (solver,))
+    roles = [cost("solver", _sum(rows, "real_calls"), usage, batched)]
+    calls = _sum(rows, "classifier_calls")
+    if calls:
+        usage = total(row.classifier for row in rows)
+        roles.append(cost("classifier", calls, usage, Usage()))
+    return RunCost(tuple(roles))
 
 
 def _card_tokens(rows: Sequence[SolveRow]) -> CardTokens | None:
-    read = [row.card_tokens for row in rows]
-    if not any(read):
+    most = max((row.card_tokens for row in rows), default=0)
+    if not most:
         return None
     estimated = any(row.estimated for row in rows if row.card_tokens)
-    return CardTokens(sum(read) / len(rows), max(read), estimated)
+    return CardTokens(_sum(rows, "card_tokens") / len(rows), most, estimated)
 
 
 def _bucket_rows(
@@ -355,10 +349,8 @@ def concordance_of(points: Points) -> Concordance | None:
         for (lower_rate, other_rank), others in points.items():
             if lower_rate < rate:
                 pairs += times * others
-                if other_rank < rank:
-                    concordant += times * others
-                elif other_rank == rank:
-                    concordant += times * others / 2
+                steps = (other_rank < rank) + (other_rank <= rank)
+                concordant += times * others * steps / 2
     return Concordance(pairs, concordant, spearman(points))
 
 
@@ -369,12 +361,9 @@ def spearman(points: Points) -> float | None:
     """
     ranks = []
     for values in zip(*points.elements(), strict=True):
-        ordered = sorted(values)
+        places = sorted(values)
         ranks.append(
-            [
-                bisect(ordered, each) + bisect_left(ordered, each)
-                for each in values
-            ]
+            [bisect(places, x) + bisect_left(places, x) for x in values]
         )
     with suppress(StatisticsError):
         return correlation(*ranks)

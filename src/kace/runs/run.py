@@ -22,7 +22,7 @@ from kace.ladder.record import Solution
 from kace.models.cache import CallStore
 from kace.problems import Problem, problem_rows
 from kace.runs.manifest import HELD, hold_to
-from kace.runs.table import PROBLEMS, TRACE, Place, Table, row_of
+from kace.runs.table import PROBLEMS, TRACE, Table, row_of
 
 T = TypeVar("T")
 Solve = Callable[[Problem], Awaitable[Solution]]
@@ -85,11 +85,7 @@ class Run:
         """Return the solution of a problem, by its hash, that is not pending."""
         if self.pending(problem, seed):
             return None
-        return self._read(self.table.places[problem, seed])
-
-    def records(self) -> Iterator[Solution]:
-        """Iterate over the last solution of every problem and seed."""
-        return map(self._read, self.table.places.values())
+        return self.table.solution(problem, seed, texts=False)
 
     def keep(self, solution: Solution) -> None:
         """Append a solution."""
@@ -157,10 +153,6 @@ class Run:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _read(self, place: Place) -> Solution:
-        line = self._traces.read(*place)
-        return Solution.model_validate_json(line)
 
 
 def climb_with(kit: Kit) -> Solve:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from kace.errors import DataError, UsageError, one_line
 from kace.models.base import Usage, total
 from kace.problems import MAX_LABEL, read_rows
-from kace.runs.table import LIMIT, SolveRow, Table, name_apart
+from kace.runs.table import LIMIT, SolveRow, Table
 
 LOGS = (".eval", ".json")
 COLUMNS = {"problem", "system", "score"}
@@ -37,20 +38,28 @@ class ScoreReader:
     right_from: float | None = None  # scores from here on are right
 
     def open(self, paths: Sequence[Path]) -> tuple[Table, ...]:
-        """Open runs, CSV files and logs of inspect_ai, each under its own name."""
-        tables: list[Table] = []
-        places: list[str] = []
+        """Open runs, CSV files and logs of inspect_ai.
+
+        Each is named after its system, or by its path where two share a name.
+        """
+        found: list[tuple[Table, str]] = []
         for path in paths:
             if path.is_dir() or not path.exists():
-                tables.append(Table.open(path))
+                found.append((Table.open(path), str(path)))
             elif path.suffix in LOGS:
-                tables.append(self.read_log(path))
+                table = self.read_log(path)
+                found.append((table, f"{path} {table.name}"))
             else:
-                tables += self.read_file(path)
-            for table in tables[len(places) :]:
-                read = "" if table.folder else f" {table.name}"
-                places.append(f"{path}{read}")
-        return name_apart(tables, places)
+                for table in self.read_file(path):
+                    found.append((table, f"{path} {table.name}"))
+        times = Counter(table.name for table, _ in found)
+        tables = {}
+        for table, place in found:
+            name = table.name if times[table.name] == 1 else place
+            tables[name] = table.named(name)
+        if len(tables) < len(found):
+            raise DataError("a run is given twice", fix="name every run once")
+        return tuple(tables.values())
 
     def read_file(self, path: Path) -> list[Table]:
         """Read a file with a problem, a system and a score per row, and maybe a seed."""

@@ -77,9 +77,8 @@ def merge_shards(folders: Sequence[Path], out: Path) -> Table:
         try:
             Shard.read(f"{part['index']}/{part['of']}")
         except (KeyError, UsageError):
-            raise DataError(
-                f"{folder} is no shard", fix="give runs made with --shard I/N"
-            ) from None
+            fix = "give runs made with --shard I/N"
+            raise DataError(f"{folder} is no shard", fix=fix) from None
         others = differences(shared, manifest.content, SHARED)
         if part["of"] != whole["of"]:
             others.append("number of parts")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
@@ -35,17 +34,15 @@ def wilson(successes: float, n: int) -> Interval:
     return Interval(max(0.0, centre - half), min(1.0, centre + half))
 
 
-def effective(sizes: Iterable[int]) -> int:
-    """Return how many observations clusters of these sizes are worth at least.
+def cluster_wilson(share: float, sizes: Iterable[int]) -> Interval:
+    """Return the Wilson interval of a share of values in clusters of these sizes.
 
-    One each, less if some are larger than others.
+    A cluster counts as one observation, less if some are larger than others.
     """
-    total = 0
-    squares = 0
-    for size in sizes:
-        total += size
-        squares += size * size
-    return total**2 // (squares or 1)
+    counts = list(sizes)
+    squares = sum(size * size for size in counts)
+    n = sum(counts) ** 2 // squares
+    return wilson(share * n, n)
 
 
 def sign_flip(differences: Iterable[int]) -> float:
@@ -60,24 +57,23 @@ def sign_flip(differences: Iterable[int]) -> float:
     total = sum(map(abs, changes))
     room = (total - abs(sum(changes))) // 2
     # The probability of each sum of the sizes whose signs are negative.
-    law = np.zeros(total + 1)
-    law[0] = 1.0
+    law = np.ones(1)
     for size in map(abs, changes):
-        flipped = np.zeros_like(law)
-        flipped[size:] = law[:-size]
-        law = (law + flipped) / 2
+        coin = np.zeros(size + 1)
+        coin[[0, size]] = 0.5
+        law = np.convolve(law, coin)
     return min(1.0, 2 * float(law[: room + 1].sum()))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return Holm's adjusted p-values, in the order given."""
-    adjusted = [0.0] * len(p_values)
+    left = len(p_values)
+    adjusted = [0.0] * left
     floor = 0.0
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    for rank, position in enumerate(order):
-        corrected = min(1.0, p_values[position] * (len(p_values) - rank))
-        floor = max(floor, corrected)
+    for position in sorted(range(left), key=p_values.__getitem__):
+        floor = max(floor, min(1.0, p_values[position] * left))
         adjusted[position] = floor
+        left -= 1
     return tuple(adjusted)
 
 
@@ -90,14 +86,13 @@ def cluster_interval(clusters: Iterable[tuple[float, int]]) -> Interval | None:
     """
     import numpy as np
 
-    counts = Counter((float(total), size) for total, size in clusters)
-    n = counts.total()
-    if n < 2:
+    found = list(clusters)
+    if len(found) < 2:
         return None
-    pairs = sorted(counts)
-    shares = [counts[pair] / n for pair in pairs]
-    drawn = np.random.default_rng(SEED).multinomial(n, shares, size=DRAWS)
-    totals = drawn @ np.array([total for total, _ in pairs])
-    sizes = drawn @ np.array([size for _, size in pairs])
+    pairs, counts = np.unique(found, axis=0, return_counts=True)
+    n = counts.sum()
+    drawn = np.random.default_rng(SEED).multinomial(n, counts / n, size=DRAWS)
+    totals = drawn @ pairs[:, 0].copy()
+    sizes = drawn @ pairs[:, 1]
     low, high = np.quantile(totals / sizes, [TAIL, 1 - TAIL])
     return Interval(float(low), float(high))

@@ -13,12 +13,10 @@ import copy
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, replace
-from functools import partial
-from operator import add
+from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -190,7 +188,7 @@ class SolveFilter:
         for name in (self.right, self.cards, self.change):
             if name and not CONDITIONS[name](row):
                 return False
-        if self.exit and self.exit != (row.exit or NO_LADDER):
+        if self.exit not in ("", row.exit or NO_LADDER):
             return False
         words = self.text[:MAX_WORDS].casefold().split()
         return all(_matches(row, word) for word in words)
@@ -235,7 +233,7 @@ ORDERS: Mapping[str, Callable[[SolveRow], Any]] = {
 """Sort keys by name; a minus sign before the name reverses."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CardUse:
     """How often a card was shown, over the solves of a run."""
 
@@ -246,25 +244,23 @@ class CardUse:
     gained: int = 0  # wrong in the base run and right here, of those shown
     broken: int = 0  # right in the base run and wrong here
 
-    def __add__(self, other: CardUse) -> CardUse:
-        card, *mine = astuple(self)
-        _, *theirs = astuple(other)
-        return CardUse(card, *map(add, mine, theirs))
-
     @property
     def flagged(self) -> bool:
         """Whether it breaks more than it gains."""
         return self.broken > self.gained
 
 
-def uses_of(shown: Iterable[tuple[str, SolveRow]]) -> list[CardUse]:
+def uses_of(shown: Iterable[tuple[str, SolveRow]]) -> dict[str, CardUse]:
     """Count what solves made of what they were shown, by name and in its order."""
     uses: dict[str, CardUse] = {}
-    for name, row in shown:
-        graded = (row.correct is True, row.correct is False)
-        use = CardUse(name, 1, *graded, row.gained, row.lost)
-        uses[name] = uses.get(name, CardUse(name)) + use
-    return [uses[name] for name in sorted(uses)]
+    for name, row in sorted(shown, key=itemgetter(0)):
+        use = uses.setdefault(name, CardUse(name))
+        use.shown += 1
+        use.right += row.correct is True
+        use.wrong += row.correct is False
+        use.gained += row.gained
+        use.broken += row.lost
+    return uses
 
 
 class Share(NamedTuple):
@@ -278,6 +274,13 @@ class Share(NamedTuple):
     def accuracy(self) -> float:
         """The share that is right. A failed call counts as a wrong answer."""
         return self.right / self.labelled
+
+
+SHARE_ORDERS: Mapping[str, Callable[[Share], int]] = {
+    "exit": lambda share: -share.group.rank,
+    "family": lambda share: share.right - share.labelled,  # most wrong first
+}
+"""Sort keys of shares by column; other columns are sorted by group."""
 
 
 class FileState(NamedTuple):
@@ -309,7 +312,7 @@ class Table:
         name: str,
         manifest: Manifest,
         folder: Path | None = None,
-        within: Path | None = None,
+        within: Path = Path(),
     ) -> None:
         """Use `Table.open` or `Table.of`."""
         self.name = name
@@ -400,24 +403,20 @@ class Table:
             self._kept = {}
             if state.inode:
                 with readable(path, "check its permissions"):
-                    self._read_on(path)
+                    for _, offset, line in whole_lines(path, self._end):
+                        self._read_line(path, offset, line)
             self.version = state
 
-    def _read_on(self, path: Path) -> None:
-        for _, offset, line in whole_lines(path, self._end):
-            self._lines += 1
-            self._read_line(path, offset, line)
-            self._end = offset + len(line) + 1
-
     def _read_line(self, path: Path, offset: int, line: bytes) -> None:
+        self._lines += 1
+        self._end = offset + len(line) + 1
         found = parse_solution(line, f"{path}:{self._lines}")
         if isinstance(found, Solution):
             row = row_of(found)
-            reason = out_of_range(row)
-            if not reason:
+            found = out_of_range(row)
+            if not found:
                 self.put(row, (offset, len(line)))
                 return
-            found = reason
         self.damage.append(Damage(self._lines, found))
         if len(self.damage) > MAX_DAMAGED:
             raise Unreadable(
@@ -452,13 +451,13 @@ class Table:
         Ties keep the run's order. With `base`, each row has `was`: whether the same
         solve was right there.
         """
-        rows = list(self.found.values())
-        if base is not None:
-            for place, row in enumerate(rows):
-                theirs = base.found.get((row.problem, row.seed))
-                if theirs and theirs.correct is not None:
-                    rows[place] = replace(row, was=theirs.correct)
-        rows = list(filter(where.accepts, rows))
+        rows = []
+        for key, row in list(self.found.items()):
+            theirs = base.found.get(key) if base else None
+            if theirs:
+                row = replace(row, was=theirs.correct)
+            if where.accepts(row):
+                rows.append(row)
         if sort is not None:
             order = ORDERS[sort.removeprefix("-")]
             rows.sort(key=order, reverse=sort.startswith("-"))
@@ -497,34 +496,33 @@ class Table:
             if row.correct is not None and group not in (None, ""):
                 groups.setdefault(group, []).append(row.correct)
         found = []
-        for group in sorted(groups):
-            found.append(Share(group, sum(groups[group]), len(groups[group])))
-        if column == "exit":
-            found.sort(key=lambda share: -share.group.rank)
-        if column == "family":  # most wrong solves first
-            found.sort(key=lambda share: share.right - share.labelled)
-        return found
+        for group, right in sorted(groups.items()):
+            found.append(Share(group, sum(right), len(right)))
+        order = SHARE_ORDERS.get(column)
+        return sorted(found, key=order) if order else found
 
-    def cards(self, base: Table | None = None) -> list[CardUse]:
-        """Count the solves that were shown each card, by id.
+    def shown(self, base: Table | None = None) -> list[tuple[str, SolveRow]]:
+        """List the cards shown, each with its solve.
 
-        With `base`, only labelled solves count that the base has, too.
+        With `base`, only labelled solves that the base has, too.
         """
-        shown = []
+        found = []
         for row in self.solves(base=base):
             if base is None or None not in (row.was, row.correct):
-                shown += [(card, row) for card in row.cards]
-        return uses_of(shown)
+                found += [(card, row) for card in row.cards]
+        return found
 
     # Records and texts
 
-    def solution(self, problem: str, seed: int) -> Solution | None:
+    def solution(
+        self, problem: str, seed: int, *, texts: bool = True
+    ) -> Solution | None:
         """Read one record from the trace; `None` if the run has no such solve.
 
-        Attempts have what was sent and what the model wrote, as far as the run keeps
-        its calls.
+        With `texts`, attempts have what was sent and what the model wrote, as far as
+        the run keeps its calls.
         """
-        return next(self._records([(problem, seed)], texts=True), None)
+        return next(self._records([(problem, seed)], texts), None)
 
     def solutions(self, *, texts: bool = True) -> Iterator[Solution]:
         """Iterate over the last record of every problem and seed, ordered by both.
@@ -538,15 +536,16 @@ class Table:
         places = [self.places[key] for key in keys if key in self.places]
         if self.folder is None or not places:
             return
+        path = self.folder / TRACE
         calls = None
-        if texts and self.calls_folder:
+        folder = self.calls_folder if texts else None
+        if folder:
             with suppress(KaceError):
-                read = partial(CallStore, self.calls_folder)
-                calls = self._once("calls", read)
-        with open_plain(self.folder / TRACE) as trace:
+                calls = self._once("calls", lambda: CallStore(folder))
+        with open_plain(path) as trace:
             for offset, length in places:
                 line = os.pread(trace.fileno(), length, offset)
-                found = parse_solution(line, str(self.folder / TRACE))
+                found = parse_solution(line, str(path))
                 if isinstance(found, Solution):
                     yield with_texts(found, calls) if calls else found
 
@@ -576,18 +575,17 @@ class Table:
         return found
 
     def _texts(self) -> dict[str, str]:
-        def read() -> dict[str, str]:
-            return {problem.id: problem.text for problem in self.problems()}
-
-        state = FileState()
-        if self.folder:
-            state = FileState.of(self.folder / PROBLEMS)
-        return self._once(("texts", state), read)
+        if self.folder is None:
+            return {}
+        return self._once(
+            ("texts", FileState.of(self.folder / PROBLEMS)),
+            lambda: {problem.id: problem.text for problem in self.problems()},
+        )
 
     @property
     def calls_folder(self) -> Path | None:
         """The folder of recorded calls: the run's, or that of its learner."""
-        if self.folder is None or self.within is None:
+        if self.folder is None:
             return None
         for folder in (self.folder, self.folder.parent):
             calls = folder / "calls"
@@ -629,16 +627,17 @@ class Table:
 
         field = clusters and clusters.field
         other = base and (base.name, base.version)
-        key = ("metrics", self.name, price, field, other)
-        return self._once(key, lambda: metrics_of(self, price, clusters, base))
+        return self._once(
+            ("metrics", self.name, price, field, other),
+            lambda: metrics_of(self, price, clusters, base),
+        )
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
         """Return a value that is made once for each state of the trace."""
-        kept = self._kept
+        kept: dict[object, T] = self._kept
         if key not in kept:
             kept[key] = make()
-        found: T = kept[key]
-        return found
+        return kept[key]
 
     def rows(self) -> list[dict[str, object]]:
         """Return one flat row per problem and seed, ready for `pandas.DataFrame`.
@@ -695,32 +694,12 @@ def with_texts(solution: Solution, calls: CallStore) -> Solution:
         if record is None or attempt.text:
             return attempt
         messages = sent.get(record.prompt, ())
-        update = {"text": record.text, "messages": messages}
-        return attempt.model_copy(update=update)
+        texts = {"text": record.text, "messages": messages}
+        return attempt.model_copy(update=texts)
 
     made = solution.synthesis
-    update = {
+    texts = {
         "attempts": tuple(map(restore, solution.attempts)),
         "synthesis": restore(made) if made else None,
     }
-    return solution.model_copy(update=update)
-
-
-def open_tables(folders: Sequence[Path]) -> tuple[Table, ...]:
-    """Open several runs, each under its own name."""
-    tables = [Table.open(folder) for folder in folders]
-    return name_apart(tables, list(map(str, folders)))
-
-
-def name_apart(
-    tables: Sequence[Table], places: Sequence[str]
-) -> tuple[Table, ...]:
-    """Return tables named after their systems, or by their places where two share one."""
-    times = Counter(table.name for table in tables)
-    found: dict[str, Table] = {}
-    for table, place in zip(tables, places, strict=True):
-        name = table.name if times[table.name] == 1 else place
-        found[name] = table.named(name)
-    if len(found) < len(tables):
-        raise DataError("a run is given twice", fix="name every run once")
-    return tuple(found.values())
+    return solution.model_copy(update=texts)
