@@ -57,7 +57,7 @@ def ends_well(folder: Path, server: BatchServer, kind: str, work: str) -> None:
         assert found == unbroken(folder, kind), errors
         assert len(server.submitted) == sum(len(answers) for _, _, answers in found)
     assert set(server.submitted.values()) == {1} and not server.live
-    kept = Counter(record.key for segment in (folder / "calls").glob("*.jsonl") for record in read_calls(segment))
+    kept = Counter(record.key for record in read_calls(folder / "calls"))
     assert kept.keys() == server.submitted.keys() and set(kept.values()) == {1}
     assert not list((folder / "batches").iterdir())
 

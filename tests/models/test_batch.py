@@ -152,9 +152,9 @@ def test_a_completed_job_whose_results_are_not_there_yet_is_waited_for(tmp_path:
     desk = Desk(tmp_path / "run", server.url, "openai")
     shown = {"id": "b", "status": "completed", "request_counts": {"total": 2, "completed": 2, "failed": 0}}
     jobs = OpenAIJobs(desk.make())  # type: ignore[arg-type]
-    assert not jobs._read_status(shown).outcome
-    assert jobs._read_status({**shown, "output_file_id": "f"}).outcome == "completed"
-    assert jobs._read_status({**shown, "status": "expired"}).outcome == "expired"
+    assert not jobs._read_job(shown).outcome
+    assert jobs._read_job({**shown, "output_file_id": "f"}).outcome == "completed"
+    assert jobs._read_job({**shown, "status": "expired"}).outcome == "expired"
 
 
 def test_a_parameter_that_is_not_taken_is_left_out_of_the_next_batch(tmp_path: Path, server: BatchServer):

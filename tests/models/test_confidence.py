@@ -134,7 +134,7 @@ def test_a_kept_call_keeps_its_confidence_and_stands_for_no_call_that_asked_for_
     assert first.confidence == again.confidence == SOME
     assert again.cached and not plain.cached and plain.confidence is None
     assert model.calls == 2
-    replayed = asyncio.run(Replay.open(tmp_path).complete(SURE))
+    replayed = asyncio.run(Replay(tmp_path).complete(SURE))
     assert replayed.confidence == SOME
     kept = [line for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
     assert sorted("confidence" in line for line in kept) == [False, True]

@@ -86,7 +86,7 @@ async def wait_for_tokens(model: LocalModel) -> None:
 
 
 async def slots(model: LocalModel) -> list[dict[str, object]]:
-    engine = await model._running()
+    engine = await asyncio.to_thread(model._start)
     reader, writer = await asyncio.open_unix_connection(str(engine._socket))
     writer.write(b"GET /slots HTTP/1.1\r\nHost: kace\r\nConnection: close\r\n\r\n")
     body = (await reader.read()).partition(b"\r\n\r\n")[2]
@@ -201,7 +201,7 @@ def test_a_killed_engine_fails_its_attempt_and_serves_the_next(cache: Path):
     async def work(model: LocalModel) -> None:
         task = asyncio.create_task(model.complete(endless("Please.")))
         await wait_for_tokens(model)
-        os.kill((await model._running())._process.pid, signal.SIGKILL)
+        os.kill((await asyncio.to_thread(model._start))._process.pid, signal.SIGKILL)
         with pytest.raises(Transient, match="status -9"):
             await task
         assert (await model.complete(ask("Hello."))).text
@@ -214,7 +214,7 @@ def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
     async def work(model: LocalModel) -> None:
         task = asyncio.create_task(model.complete(endless("Please.")))
         await wait_for_tokens(model)
-        engine = await model._running()
+        engine = await asyncio.to_thread(model._start)
         await model.aclose()
         await model.aclose()
         with pytest.raises(ModelError):
@@ -259,7 +259,7 @@ async def main():
     await model.complete(Request(chat("", "Hello."), Sampling(0.0, 3, 1), key))
     task = asyncio.create_task(model.complete(Request(chat("", "Count to 10000."), Sampling(0.0, 3000, 1), key)))
     await asyncio.sleep(0.3)
-    engine = await model._running()
+    engine = await asyncio.to_thread(model._start)
     print(engine._process.pid, Path(engine._socket).parent, flush=True)
     if sys.argv[2] == "closes":
         task.cancel()

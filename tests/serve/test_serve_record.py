@@ -50,7 +50,7 @@ def texts(folder: Path) -> list[str]:
 
 
 def paid(folder: Path) -> list[str]:
-    return [call.key for segment in (folder / "calls").glob("*.jsonl") for call in read_calls(segment)]
+    return [call.key for call in read_calls(folder / "calls")]
 
 
 def test_what_is_solved_is_a_run_that_says_it_was_served(tmp_path: Path):

@@ -929,9 +929,8 @@ def bill_of(folders: Iterable[Path], config: Config) -> Bill:
     prices = Ledger(prices=config.prices)
     records: dict[str, CallRecord] = {}
     for folder in folders:
-        for segment in sorted(folder.glob("*.jsonl")):
-            for record in read_calls(segment):
-                records.setdefault(record.key, record)
+        for record in read_calls(folder):
+            records.setdefault(record.key, record)
     tables = defaultdict[str, dict[str, RoleBill]](dict)
     for record in records.values():
         role = ROLES.get(record.tier, "solver")

@@ -48,7 +48,7 @@ def open_unlimited(config: Config) -> ChatModel:
         case "replay":
             from kace.models.cache import Replay
 
-            return Replay.open(Path(name))
+            return Replay(Path(name))
         case "exchange":
             from kace.models.exchange import Exchange
 

@@ -115,18 +115,11 @@ class HttpClient:
     A lost connection raises `Transient`, or `KaceError` if the server never answered.
     """
 
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        *,
-        socket: str | None = None,
-    ) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self.url = url
         # After the first response, a failed connection is the network's fault.
         self.reached = False
-        self._socket = socket
-        self._proxy = None if socket else find_proxy(url)
+        self._proxy = find_proxy(url)
         # No compression: what unpacks to gigabytes need not be guarded against.
         self._headers = {
             "user-agent": "kace",
@@ -161,9 +154,7 @@ class HttpClient:
         """
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
-        # The local engine's are never kept.
         fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
-        fresh = fresh or bool(self._socket)
         loop = asyncio.get_running_loop()
         session = None if fresh else self._sessions.get(loop)
         if session is None:
@@ -203,13 +194,9 @@ class HttpClient:
         await asyncio.sleep(0)
 
     def _open_session(self) -> aiohttp.ClientSession:
-        connector: aiohttp.BaseConnector
-        if self._socket:
-            connector = aiohttp.UnixConnector(self._socket)
-        else:
-            connector = aiohttp.TCPConnector(
-                limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
-            )
+        connector = aiohttp.TCPConnector(
+            limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
+        )
         return aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,

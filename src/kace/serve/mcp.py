@@ -94,7 +94,7 @@ def create_server(service: SolveService, options: ServerOptions) -> MCPServer:
         try:
             done = await service.solve(Problem(problem), seed, report)
         except ApiError as error:
-            raise ToolError(error.message) from None
+            raise ToolError(error.detail) from None
         finally:
             if steps:
                 await asyncio.wait(steps)
