@@ -127,7 +127,6 @@ class Batched(Wrapper):
         self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self._folder = inside(calls.folder.parent, "batches")
         self._waiting: dict[str, tuple[Request, asyncio.Future[Reply]]] = {}
-        self._arrived = 0
         self._open = self._read_left()  # submitted, or perhaps
         self._work: asyncio.Task[None] | None = None
         self._broken: Exception | None = None
@@ -162,7 +161,6 @@ class Batched(Wrapper):
             raise self._broken
         reply = asyncio.Future[Reply]()
         self._waiting[key] = (request, reply)
-        self._arrived += 1
         if self._work is None:
             self._work = asyncio.create_task(self._run())
         try:
@@ -218,8 +216,8 @@ class Batched(Wrapper):
     async def _submit_waiting(self) -> None:
         """Wait until no new request comes, then submit those that are in no batch."""
         seen = -1
-        while seen != self._arrived:
-            seen = self._arrived
+        while seen != len(self._waiting):
+            seen = len(self._waiting)
             await asyncio.sleep(QUIET)
         submitted: set[str] = set()
         for batch in self._open:
@@ -399,10 +397,6 @@ PAGE = 100
 ENDED = ("completed", "expired", "cancelled", "failed")
 
 
-class Absent(KaceError):
-    """A 404. Of a batch API, only jobs and their results may be missing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job, as its provider reports it."""
@@ -475,7 +469,7 @@ class Jobs(ABC):
                 break
 
     async def results(self, job: Job) -> AsyncIterator[tuple[str, Any]]:
-        """Yield the keys and results of a job, except those no longer kept."""
+        """Yield the keys and results of a job."""
         for path in job.results:
             try:
                 async with self._open("GET", path) as response:
@@ -486,8 +480,6 @@ class Jobs(ABC):
                         except MALFORMED:
                             continue
                         yield key, result
-            except Absent:
-                log.warning("batch: %s no longer has %s", self.remote.url, path)
             except ValueError:  # aiohttp's, of a line longer than a body may be
                 raise KaceError(
                     "the results of a job are too large",
@@ -538,13 +530,13 @@ class Jobs(ABC):
     async def _open(
         self, method: str, path: str, **sent: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield a successful response; a 404 raises `Absent`."""
+        """Send a request and yield a successful response."""
         timeout = aiohttp.ClientTimeout(None, sock_read=READ_SECONDS)
         async with self.remote.client.open(
             method, path, timeout=timeout, **sent
         ) as response:
             if response.status == 404:
-                raise Absent(
+                raise KaceError(
                     f"{self.remote.url} has no batch API, or no such batch under this "
                     "key",
                     fix=f"leave out --batch, or set {self.remote.KEY} to the key that "

@@ -25,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -325,17 +325,24 @@ class Remote(ABC):
                 f"'{one_line(url)}' is not a base URL",
                 fix="give one like http://localhost:8000/v1",
             )
+        key = (api_key or "").strip()
         own = urlsplit(url).hostname == urlsplit(self.URL).hostname
-        if own and not (api_key or "").strip():
+        if own and not key:
             fix = (
                 f"export {self.KEY}=..., or point --base-url at your own server, "
                 "or try: kace demo"
             )
             raise UsageError(f"no API key for '{name}'", fix=fix)
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise UsageError(
+                f"{self.KEY} contains characters that no key has",
+                fix="copy the key again",
+            )
+        keep_secret(key)
         self.url = public_url(url)  # logs show it
         if self.PATH.startswith("/v1"):  # many write it into the address
             self.url = self.url.removesuffix("/v1")
-        auth = f"Bearer {check_key(api_key, variable=self.KEY)}"
+        auth = f"Bearer {key or PLACEHOLDER_KEY}"
         login = credentials(url)
         if login:
             packed = base64.b64encode(":".join(login).encode()).decode()
@@ -359,12 +366,25 @@ class Remote(ABC):
         """Return the reply in a body, or raise one of `MALFORMED`."""
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request with one try."""
+        """Answer one request with one try: again without each parameter the server rejects."""
         started = time.perf_counter()
-        body = await self._send(request)
-        reply = self.read_reply(body, time.perf_counter() - started)
-        self.answered = True
-        return reply
+        while True:
+            left_out = self.left_out
+            body = self.build_body(request)
+            response = await self.client.post(self.PATH, body)
+            if 200 <= response.status < 300:
+                seconds = time.perf_counter() - started
+                reply = self.read_reply(response.body, seconds)
+                self.answered = True
+                return reply
+            fault = self.error_of(response)
+            if isinstance(fault, ModelError):
+                fault.billed = False
+            parameter = self.find_unsupported(response, left_out)
+            if parameter is None:
+                raise fault
+            self.leave_out(parameter)
+            await sent_again(fault)
 
     def read_reply(self, body: bytes, seconds: float) -> Reply:
         """Return the reply in a body. Raises `Transient` if there is none."""
@@ -391,24 +411,6 @@ class Remote(ABC):
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await self.client.aclose()
-
-    async def _send(self, request: Request) -> bytes:
-        """Send a request, again without each optional parameter the server rejects."""
-        while True:
-            left_out = self.left_out
-            response = await self.client.post(
-                self.PATH, self.build_body(request)
-            )
-            if 200 <= response.status < 300:
-                return response.body
-            fault = self.error_of(response)
-            if isinstance(fault, ModelError):
-                fault.billed = False
-            parameter = self.find_unsupported(response, left_out)
-            if parameter is None:
-                raise fault
-            self.leave_out(parameter)
-            await sent_again(fault)
 
     def leave_out(self, parameter: str) -> None:
         """Send no request with an optional parameter from now on."""
@@ -467,18 +469,6 @@ class Remote(ABC):
         elif status == 404:
             line = one_line(f"no model '{self._model}': {line}")
         return KaceError(line, fix=fix)
-
-
-def check_key(key: str | None, *, variable: str) -> str:
-    """Return the key, which `redact` removes from now on, or a placeholder."""
-    key = (key or "").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(
-            f"{variable} contains characters that no key has",
-            fix="copy the key again",
-        )
-    keep_secret(key)
-    return key or PLACEHOLDER_KEY
 
 
 # The two APIs
@@ -548,10 +538,7 @@ class OpenAIModel(Remote):
 
 def as_turns(request: Request) -> list[dict[str, str]]:
     """Return the messages of a request as a chat completion holds them."""
-    return [
-        {"role": message.role, "content": message.content}
-        for message in request.messages
-    ]
+    return [asdict(message) for message in request.messages]
 
 
 class AnthropicModel(Remote):

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from kace.config import DATA
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
@@ -415,9 +415,11 @@ class LocalModel:
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
         self._sizes = (slots, context)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(slots)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = (
+        # Semaphores and locks belong to one loop.
+        self._slots: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, asyncio.Semaphore
+        ] = WeakKeyDictionary()
+        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = (
             WeakValueDictionary()
         )
         self._starting = threading.Lock()  # of `_engine`, `_starts`, `_closed`
@@ -428,12 +430,11 @@ class LocalModel:
     async def complete(self, request: Request) -> Reply:
         """Answer one request. Cancelling frees its slot within a token or a batch."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # a semaphore belongs to one loop
-            self._loop = loop
-            self._slots = asyncio.Semaphore(self._sizes[0])
-            self._turns.clear()
-        turn = self._turns.setdefault(_turn_of(request), asyncio.Lock())
-        async with turn, self._slots:
+        fresh = asyncio.Semaphore(self._sizes[0])
+        slots = self._slots.setdefault(loop, fresh)
+        place = (id(loop), _turn_of(request))
+        turn = self._turns.setdefault(place, asyncio.Lock())
+        async with turn, slots:
             engine = await asyncio.to_thread(self._start)
             started = time.perf_counter()
             body = _build_body(request)

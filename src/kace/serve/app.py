@@ -20,6 +20,7 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -49,8 +50,7 @@ from kace.files import LineLog
 from kace.ladder.ladder import Silent, solve
 from kace.ladder.record import Attempt, Solution, boxed
 from kace.ladder.session import Session, open_session
-from kace.models import open_model
-from kace.models.base import ChatModel, Usage
+from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problems import VERDICTS, Problem, check_problem_text
 from kace.report.server import Guard, Port, Ready, serve
@@ -102,6 +102,7 @@ NEUTRAL: tuple[object, ...] = (
 
 _REPLY_ID = re.compile(r"chatcmpl-[0-9a-f]+-([0-9a-f]{16})-(-?[0-9]{1,19})")
 
+Fields = Mapping[str, object]
 OnStep = Callable[[str], None]
 """Gets one line for people per attempt."""
 T = TypeVar("T")
@@ -155,16 +156,6 @@ class ChatBody(BaseModel):
     n: Literal[1] | None = None  # one vote over many attempts
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
 
-    def check(self) -> None:
-        """Raise `ApiError` for a parameter that a ladder cannot honour."""
-        for name, value in (self.model_extra or {}).items():
-            if name not in IGNORED and value not in NEUTRAL:
-                raise ApiError(
-                    f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
-                    name[:60],
-                    code="unsupported_parameter",
-                )
-
 
 class VerdictBody(BaseModel):
     """Whether a reply was right, or the right answer."""
@@ -186,21 +177,29 @@ def read_body(body: bytes, kind: type[B]) -> B:
 
 
 def problem_of(body: ChatBody) -> Problem:
-    """Return the last user message, after the text of earlier messages."""
-    body.check()
+    """Return the last user message, after the text of earlier messages.
+
+    Raises `ApiError`, also for a parameter that a ladder cannot honour.
+    """
+    for name, value in (body.model_extra or {}).items():
+        if name not in IGNORED and value not in NEUTRAL:
+            raise ApiError(
+                f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
+                name[:60],
+                code="unsupported_parameter",
+            )
     *earlier, last = body.messages
     if last.role != "user" or not last.text().strip():
         raise ApiError(
             "there is no problem: the last message must be a user's, with text",
             "messages",
         )
-    parts = []
+    text = ""
     for message in earlier:
-        text = message.text().strip()
         if message.role in ("user", "assistant"):
-            text = f"{message.role.capitalize()}: {text}"
-        parts.append(text)
-    text = "\n\n".join([*parts, last.text().strip()])
+            text += f"{message.role.capitalize()}: "
+        text += f"{message.text().strip()}\n\n"
+    text += last.text().strip()
     try:
         check_problem_text(text, "messages")
     except DataError as error:
@@ -215,24 +214,19 @@ class Completion(NamedTuple):
     """The reply to a client. `kace` holds what OpenAI's format has no place for."""
 
     content: str
-    usage: Mapping[str, object]
-    kace: Mapping[str, object]
+    usage: Fields
+    kace: Fields
 
 
-def _body(
-    head: Mapping[str, object],
-    kind: str,
-    choice: Mapping[str, object],
-    **fields: object,
-) -> bytes:
+def _body(head: Fields, kind: str, choice: Fields, **fields: object) -> bytes:
     """Return a completion, or a part of one, in OpenAI's format."""
     whole = {"index": 0, "logprobs": None, **choice}
     return _encode({**head, "object": kind, "choices": [whole], **fields})
 
 
 def _chunk(
-    head: Mapping[str, object],
-    delta: Mapping[str, object],
+    head: Fields,
+    delta: Fields,
     finish: str | None = None,
     **fields: object,
 ) -> bytes:
@@ -242,18 +236,19 @@ def _chunk(
     return EVENT % _body(head, kind, choice, **fields)
 
 
-def _usage(usage: Usage) -> dict[str, object]:
-    """Return tokens as a completion counts them."""
-    return {
-        "prompt_tokens": usage.input,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
-    }
-
-
-def _encode(body: Mapping[str, object]) -> bytes:
+def _encode(body: Fields) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def as_denial(error: Exception) -> HTTPException:
+    """Return an error as one for the client."""
+    if isinstance(error, BudgetExceeded):
+        return ApiError(error.message, status=402, code="budget_exceeded")
+    if isinstance(error, KaceError):
+        log.warning("%s", redact(str(error)))
+        return ApiError(error.message, status=502, code="refused")
+    assert isinstance(error, HTTPException)
+    return error
 
 
 def _error(error: HTTPException) -> bytes:
@@ -318,10 +313,14 @@ async def open_service(
     """Open what solves requests. A model that is given stays the caller's to close."""
     config = options.config
     async with AsyncExitStack() as stack:
-        if model is None:
-            model = open_model(config)
-            stack.push_async_callback(model.aclose)
-        Ledger(config.caps(), config.prices).require_price(model.name)
+        # The caps of the configuration hold per request; the session has none.
+        changes = {"max_calls": None, "max_usd": None, "batch": False}
+        unlimited = config.model_copy(update=changes)
+        session = await stack.enter_async_context(
+            open_session(unlimited, model=model, tree=options.tree)
+        )
+        bill = Ledger(config.caps(), config.prices)
+        bill.require_price(session.model.name)
         record = None
         if options.record:
             manifest = manifest_of(config, options.tree)
@@ -329,13 +328,6 @@ async def open_service(
             record = stack.enter_context(
                 Run(options.record, manifest, texts=config.problem_texts)
             )
-        # The caps of the configuration hold per request; the session has none.
-        unlimited = config.model_copy(
-            update={"max_calls": None, "max_usd": None}
-        )
-        session = await stack.enter_async_context(
-            open_session(unlimited, model=model, tree=options.tree)
-        )
         yield SolveService(session, config, record)
 
 
@@ -366,26 +358,26 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         body = _encode({"object": "list", "data": models})
         return Response(body, media_type=JSON)
 
-    async def chat(request: Request) -> Response:
-        return await _answer(service, request)
-
     async def verdict(request: Request) -> Response:
         given = read_body(await request.body(), VerdictBody)
         return Response(_encode(service.keep_verdict(given)), media_type=JSON)
 
     async def refuse(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return _render(error)
+        return _render(as_denial(error))
 
     app = Starlette(
         routes=[
-            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route(
+                "/v1/chat/completions",
+                partial(_answer, service),
+                methods=["POST"],
+            ),
             Route("/v1/kace/verdict", verdict, methods=["POST"]),
             Route("/v1/models", list_models),
             Route("/healthz", health),
             Route("/", home),
         ],
-        exception_handlers={HTTPException: refuse},
+        exception_handlers={HTTPException: refuse, KaceError: refuse},
     )
     return Guard(
         app,
@@ -429,7 +421,7 @@ async def _stream(
     service: SolveService,
     problem: Problem,
     body: ChatBody,
-    head: Mapping[str, object],
+    head: Fields,
 ) -> AsyncIterator[bytes]:
     """Yield the events of a solve."""
     steps: asyncio.Queue[str | None] = asyncio.Queue()
@@ -447,8 +439,8 @@ async def _stream(
         if (body.stream_options or {}).get("include_usage"):
             yield _chunk(head, {}, choices=[], usage=done.usage)
         yield EVENT % b"[DONE]"
-    except ApiError as error:
-        yield EVENT % _error(error)
+    except (ApiError, KaceError) as error:
+        yield EVENT % _error(as_denial(error))
     finally:
         solving.cancel()
 
@@ -495,7 +487,7 @@ class SolveService:
         seed: int | None = None,
         on_step: OnStep = lambda text: None,
     ) -> Completion:
-        """Solve the problem of one request. Raises `ApiError`."""
+        """Solve the problem of one request. Raises `ApiError` or `KaceError`."""
         ledger = self.session.ledger
         bill = Ledger(
             self._config.caps(), ledger.prices, uncounted=ledger.uncounted
@@ -504,25 +496,32 @@ class SolveService:
         calls = None if record is None else record.calls
         kit = self.session.billed(bill, calls, seed)
         kit = replace(kit, observer=_Reporter(on_step))
-        try:
-            # No more problems climb at once than keep the model busy.
-            async with self._places:
-                if record is not None:
-                    record.keep_text(problem)
-                solution = await solve(problem, kit)
-                if record is not None and record.pending(problem.id, kit.seed):
-                    record.keep(solution)
-        except KaceError as error:
-            raise _as_api_error(error) from None
+        # No more problems climb at once than keep the model busy.
+        async with self._places:
+            if record is not None:
+                record.keep_text(problem)
+            solution = await solve(problem, kit)
+            if record is not None and record.pending(problem.id, kit.seed):
+                record.keep(solution)
         if solution.answer is None and solution.failed:
             reason = solution.made[-1].detail or "no reply"
             message = f"the model failed ({reason})"
             raise ApiError(message, status=502, code="upstream_failed")
-        spent = {role: used.calls for role, used in bill.roles.items()}
+        spent = {role: each.calls for role, each in bill.roles.items()}
         priced = bill.price(kit.model.name) is not None
         usd = round(bill.usd, 6) if priced else None
         details = {**_details(solution), "calls": spent, "usd": usd}
-        return Completion(_content(solution), _usage(bill.usage), details)
+        used = bill.usage
+        usage = {
+            "prompt_tokens": used.input,
+            "completion_tokens": used.output,
+            "total_tokens": used.input + used.output,
+            "prompt_tokens_details": {"cached_tokens": used.cached},
+        }
+        content = f"No answer was found in {len(solution.made)} attempts."
+        if solution.answer is not None:
+            content = solution.working or boxed(solution.answer)
+        return Completion(content, usage, details)
 
     # Verdicts
 
@@ -531,8 +530,11 @@ class SolveService:
         seed = self.session.kit.seed if seed is None else seed
         return f"chatcmpl-{secrets.token_hex(8)}-{problem.id}-{seed}"
 
-    def keep_verdict(self, verdict: VerdictBody) -> Mapping[str, object]:
-        """Record whether a reply was right, or the right answer. Raises `ApiError`."""
+    def keep_verdict(self, verdict: VerdictBody) -> Fields:
+        """Record whether a reply was right, or the right answer.
+
+        Raises `ApiError` or `KaceError`.
+        """
         if (verdict.right is None) == (verdict.answer is None):
             raise ApiError("give either 'right' or 'answer'", "right")
         found = _REPLY_ID.fullmatch(verdict.id)
@@ -553,11 +555,8 @@ class SolveService:
             "right": verdict.right,
             "answer": without_secrets(answer),
         }
-        try:
-            with LineLog(record.folder / VERDICTS) as verdicts:
-                verdicts.append(json.dumps(row, ensure_ascii=False))
-        except KaceError as error:
-            raise _as_api_error(error) from None
+        with LineLog(record.folder / VERDICTS) as verdicts:
+            verdicts.append(json.dumps(row, ensure_ascii=False))
         return {"object": "kace.verdict", "id": verdict.id, **row}
 
 
@@ -576,15 +575,8 @@ class _Reporter(Silent):
         self._on_step(f"{attempt.tier.value} attempt {number}: {result}.")
 
 
-def _as_api_error(error: KaceError) -> ApiError:
-    if isinstance(error, BudgetExceeded):
-        return ApiError(error.message, status=402, code="budget_exceeded")
-    log.warning("%s", redact(str(error)))
-    return ApiError(error.message, status=502, code="refused")
-
-
-def _details(solution: Solution) -> dict[str, object]:
-    """Return how the answer came about: the winner first, then by votes."""
+def _details(solution: Solution) -> Fields:
+    """Return how the answer came about: the most votes first, the winner before others."""
     groups = sorted(
         solution.classes,
         key=lambda each: (-len(each.positions), each.answer != solution.answer),
@@ -605,10 +597,3 @@ def _details(solution: Solution) -> dict[str, object]:
         "seconds": round(solution.seconds, 3),
         "seed": solution.seed,
     }
-
-
-def _content(solution: Solution) -> str:
-    """Return the working, or else the answer in a sentence."""
-    if solution.answer is None:
-        return f"No answer was found in {len(solution.made)} attempts."
-    return solution.working or boxed(solution.answer)

@@ -18,12 +18,14 @@ from pydantic import Field
 from kace.cards.card import Status
 from kace.cards.tree import EpistemicTree
 from kace.config import RetrievalConfig
+from kace.errors import KaceError
 from kace.ladder.relevance import Relevance
 from kace.problems import Problem
 from kace.serve.app import (
     ApiError,
     ServerOptions,
     SolveService,
+    as_denial,
     open_service,
 )
 
@@ -93,8 +95,8 @@ def create_server(service: SolveService, options: ServerOptions) -> MCPServer:
 
         try:
             done = await service.solve(Problem(problem), seed, report)
-        except ApiError as error:
-            raise ToolError(error.detail) from None
+        except (ApiError, KaceError) as error:
+            raise ToolError(as_denial(error).detail) from None
         finally:
             if steps:
                 await asyncio.wait(steps)
