@@ -29,7 +29,6 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -49,6 +48,7 @@ from kace.models.base import (
     Failure,
     Finish,
     ModelError,
+    PerLoop,
     RateLimited,
     Reply,
     Request,
@@ -67,7 +67,6 @@ MAX_BODY = 32_000_000
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0
 FRESH_SECONDS = 1.0
-LONGEST_WAIT = 1e9  # seconds; a server may name any number
 PLACEHOLDER_KEY = "none"
 MALFORMED = (
     LookupError,
@@ -82,11 +81,14 @@ MALFORMED = (
 # One server
 
 
+Headers = Mapping[str, str]
+
+
 class Response(NamedTuple):
     """A whole response."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Headers
     body: bytes
 
     @property
@@ -115,7 +117,7 @@ class HttpClient:
     A lost connection raises `Transient`, or `KaceError` if the server never answered.
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, url: str, headers: Headers) -> None:
         self.url = url
         # After the first response, a failed connection is the network's fault.
         self.reached = False
@@ -126,17 +128,12 @@ class HttpClient:
             "accept-encoding": "identity",
             **headers,
         }
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS
-        )
         # aiohttp's own context ignores a later change of SSL_CERT_FILE.
         self._trust: ssl.SSLContext | bool = True
         if url.startswith("https:"):
             self._trust = ssl.create_default_context()
         self._lost_at = -math.inf
-        self._sessions: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, aiohttp.ClientSession
-        ] = WeakKeyDictionary()
+        self._sessions = PerLoop(self._open_session)
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
         """Post JSON. Raises `ModelError` for a reply that is too large."""
@@ -155,19 +152,11 @@ class HttpClient:
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
         fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
-        loop = asyncio.get_running_loop()
-        session = None if fresh else self._sessions.get(loop)
-        if session is None:
-            session = self._open_session()
-        if not fresh:
-            self._sessions[loop] = session
+        session = self._open_session() if fresh else self._sessions.get()
         try:
+            url = self.url + path
             async with session.request(
-                method,
-                self.url + path,
-                proxy=self._proxy,
-                allow_redirects=False,
-                **sent,
+                method, url, proxy=self._proxy, allow_redirects=False, **sent
             ) as response:
                 self.reached = True
                 coding = response.headers.get("content-encoding", "identity")
@@ -187,7 +176,7 @@ class HttpClient:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. Safe to call twice."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        session = self._sessions.pop()
         if session is not None:
             await session.close()
         # A transport releases its socket in the next iteration of the loop.
@@ -201,7 +190,7 @@ class HttpClient:
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=self._timeout,
+            timeout=aiohttp.ClientTimeout(None, sock_connect=CONNECT_SECONDS),
             auto_decompress=False,
             read_bufsize=MAX_BODY // 2,  # so that a line has at most `MAX_BODY`
         )
@@ -287,12 +276,12 @@ _NO_CREDIT = re.compile(
 )
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Headers) -> float | None:
     """Return the seconds to wait by `Retry-After`, if it has a number."""
     with suppress(ValueError):
         seconds = float(headers.get("retry-after", ""))
         if seconds >= 0:
-            return min(seconds, LONGEST_WAIT)
+            return seconds
     return None
 
 
@@ -304,7 +293,7 @@ class Remote(ABC):
 
     PROVIDER: ClassVar[str]
     PATH: ClassVar[str]
-    HEADERS: ClassVar[Mapping[str, str]] = {}
+    HEADERS: ClassVar[Headers] = {}
     URL: ClassVar[str]  # the provider's own server, where a key is required
     KEY: ClassVar[str]  # the variable that holds the key
     # Parameters that some models do not support.
@@ -506,10 +495,9 @@ class OpenAIModel(Remote):
             "messages": as_turns(request),
             limit: sampling.max_tokens,
         }
-        if "seed" not in self.left_out:
-            body["seed"] = sampling.seed
-        if "temperature" not in self.left_out:
-            body["temperature"] = sampling.temperature
+        for name in ("seed", "temperature"):
+            if name not in self.left_out:
+                body[name] = getattr(sampling, name)
         if request.logprobs and self.left_out.isdisjoint(LOGPROBS):
             body |= LOGPROBS
         return body
@@ -546,7 +534,7 @@ class AnthropicModel(Remote):
 
     PROVIDER = "anthropic"
     PATH = "/v1/messages"
-    HEADERS: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
+    HEADERS: ClassVar[Headers] = {"anthropic-version": "2026-10-21"}
     URL = "https://api.anthropic.com"
     KEY = "ANTHROPIC_API_KEY"
     OPTIONAL = ("temperature",)
@@ -556,10 +544,12 @@ class AnthropicModel(Remote):
         system: list[dict[str, object]] = []
         turns = []
         for message in request.messages:
-            text = message.content if message.content.strip() else ""
+            text = message.content
+            empty = not text.strip()
             if message.role is not Role.SYSTEM:
-                turns.append({"role": message.role, "content": text or EMPTY})
-            elif text:
+                content = EMPTY if empty else text
+                turns.append({"role": message.role, "content": content})
+            elif not empty:
                 system.append({"type": "text", "text": text})
         body: dict[str, object] = {
             "model": self._model,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from weakref import WeakKeyDictionary
 
 from kace.errors import BudgetExceeded, KaceError
 from kace.models.base import (
     ChatModel,
     Failure,
     ModelError,
+    PerLoop,
     RateLimited,
     Reply,
     Request,
@@ -48,15 +48,11 @@ class Limited(Wrapper):
         base: float = 0.5,
     ) -> None:
         super().__init__(model)
-        self._connections = connections
         self._deadline = deadline
         # Seconds before the first retry, doubled for each; also the pause of all calls
         # after a 429 without Retry-After.
         self._base = base
-        # A semaphore belongs to one loop.
-        self._places: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, asyncio.Semaphore
-        ] = WeakKeyDictionary()
+        self._places = PerLoop(lambda: asyncio.Semaphore(connections))
         self._paused_until = 0.0
         self._refusals = 0  # 429s since the last reply
         self._refused_since = 0.0
@@ -66,13 +62,11 @@ class Limited(Wrapper):
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with retries."""
         loop = asyncio.get_running_loop()
-        fresh = asyncio.Semaphore(self._connections)
-        places = self._places.setdefault(loop, fresh)
         left = self._deadline
         failures = 0
         known = self._broken
         while True:
-            async with places:
+            async with self._places.get():
                 while self._paused_until > loop.time():
                     await asyncio.sleep(self._paused_until - loop.time())
                 broken = self._broken

