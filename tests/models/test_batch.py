@@ -38,18 +38,15 @@ def desk(tmp_path: Path, server: BatchServer, kind: str) -> Desk:
 MANY = [asked(number) for number in range(40)]
 
 
-def test_requests_that_come_together_are_one_job_and_each_gets_its_own_reply(desk: Desk, server: BatchServer):
-    replies = desk.ask(*MANY)
-    assert texts(replies) == boxed(40)
-    assert len(server.jobs) == 1 and set(server.submitted.values()) == {1}
+def test_requests_that_come_together_are_one_job_and_the_same_command_again_pays_nothing(
+    desk: Desk, server: BatchServer
+):
+    first = desk.ask(*MANY)
+    assert texts(first) == boxed(40)
+    assert len(server.jobs) == 1 and set(server.submitted.values()) == {1} and not server.live
     identity = desk.make().identity
     assert set(server.submitted) == {request.digest(identity) for request in MANY}
-    assert not server.live
     assert desk.left() == [], "prompts and results do not stay once the replies are kept"
-
-
-def test_the_same_command_again_pays_nothing(desk: Desk, server: BatchServer):
-    first = desk.ask(*MANY)
     again = desk.ask(*MANY, *[asked(50)])
     assert texts(again)[:40] == texts(first) and all(isinstance(each, Reply) and each.batch for each in again)
     assert len(server.jobs) == 2 and len(server.jobs[1].keys) == 1

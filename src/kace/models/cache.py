@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -192,7 +191,7 @@ class CallStore:
         while not place.exists():
             place = place.parent
         if shutil.disk_usage(place).free < MIN_FREE:
-            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            full = OSError(errno.ENOSPC, "no space left on device")
             raise cannot_write(self.folder, full)
 
     def close(self) -> None:
