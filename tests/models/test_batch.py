@@ -35,6 +35,19 @@ def desk(tmp_path: Path, server: BatchServer, kind: str) -> Desk:
     return Desk(tmp_path / "run", server.url, kind)
 
 
+def drop(server: BatchServer, step: str, times: int) -> list[str]:
+    """Reset the first connections of a step, and return the list of those that are left."""
+    left = [step] * times
+
+    def hook(now: str) -> None:
+        if now == step and left:
+            left.pop()
+            raise Drop
+
+    server.hook = hook
+    return left
+
+
 MANY = [asked(number) for number in range(40)]
 
 
@@ -195,39 +208,22 @@ def test_without_waiting_a_second_command_collects_and_submits_only_what_is_miss
 def test_a_lost_reply_never_submits_twice(desk: Desk, server: BatchServer, kind: str, step: str):
     if kind == "anthropic" and "upload" in step:
         pytest.skip("has no upload")
-    seen: list[str] = []
-
-    def hook(now: str) -> None:
-        if now == step and not seen:
-            seen.append(now)
-            raise Drop
-
-    server.hook = hook
+    left = drop(server, step, 1)
     assert texts(desk.ask(*MANY)) == boxed(40)
-    assert seen and set(server.submitted.values()) == {1}
+    assert not left and set(server.submitted.values()) == {1}
 
 
 @pytest.mark.parametrize("step", ["status", "results", "half of the results", "list"])
 def test_a_connection_lost_while_waiting_is_tried_again(desk: Desk, server: BatchServer, step: str):
-    drops = iter([True, True])
-
-    def hook(now: str) -> None:
-        if now == step and next(drops, False):
-            raise Drop
-
-    server.hook = hook
+    left = drop(server, step, 2)
     assert texts(desk.ask(*MANY)) == boxed(40)
-    assert set(server.submitted.values()) == {1} and next(drops, None) is None
+    assert not left and set(server.submitted.values()) == {1}
 
 
 def test_a_provider_that_is_gone_is_not_asked_for_ever(
     desk: Desk, server: BatchServer, monkeypatch: pytest.MonkeyPatch
 ):
-    def hook(now: str) -> None:
-        if now == "status":
-            raise Drop
-
-    server.hook = hook
+    drop(server, "status", 1_000)
     monkeypatch.setattr("kace.models.batch.MISSES", 3)
     replies = desk.ask(*MANY)
     assert all(isinstance(reply, KaceError) and "nothing that was submitted is lost" in str(reply) for reply in replies)

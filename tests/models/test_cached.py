@@ -91,21 +91,13 @@ def test_two_processes_share_a_folder_without_a_lock(tmp_path: Path):
     assert len(CallStore(tmp_path)) == 20
 
 
-def damage_tail(data: bytes) -> bytes:
-    return data[:-7]
-
-
 def damage_middle(data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
     lines[1] = lines[1][:80] + b"\x00" + lines[1][81:]
     return b"".join(lines)
 
 
-def empty(data: bytes) -> bytes:
-    return b""
-
-
-@pytest.mark.parametrize(("harm", "lost"), [(damage_tail, 1), (damage_middle, 1), (empty, 3)])
+@pytest.mark.parametrize(("harm", "lost"), [(lambda data: data[:-7], 1), (damage_middle, 1), (lambda data: b"", 3)])
 def test_damage_costs_only_the_damaged_calls(tmp_path: Path, harm, lost: int):
     first = Cached(Scripted(dice(6)), CallStore(tmp_path))
     before = ask(first, *(request(i) for i in range(3)))
