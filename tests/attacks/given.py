@@ -106,7 +106,7 @@ ACTIONS: dict[str, Attack] = {
     "report": (runs, Table.open, ("run.json", "traces.jsonl")),
     "problems": (runs, lambda at: list(Table.open(at).problems()), ("problems.jsonl",)),
     "reuse": (runs, lambda at: CallStore(at / "new", [at / "calls"]), ("calls/one.jsonl",)),
-    "replay": (runs, Replay.open, ("calls/one.jsonl",)),
+    "replay": (runs, Replay, ("calls/one.jsonl",)),
     "run view": (runs, viewed, ("run.json", "traces.jsonl", "calls/one.jsonl")),
     "learn": (learners, stepped, ("learn/learn.json", "learn/steps.jsonl", "learn/lock", "learn/calls/one.jsonl")),
     "learn report": (

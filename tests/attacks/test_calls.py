@@ -116,20 +116,13 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("body", UNREADABLE)
-def test_every_request_sent_is_a_call_and_may_be_billed(body: str) -> None:
-    ledger, requests, capped = spent([UNREADABLE[body]], Caps(calls=10))
-    assert requests == ledger.calls == 10
-    assert ledger.roles["solver"].failed == 10
+@pytest.mark.parametrize(("caps", "most"), [(Caps(calls=10), 10), (Caps(usd=5.5 * WORST), 5)], ids=["calls", "money"])
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+def test_every_request_sent_is_a_call_that_may_be_billed_and_passes_no_cap(body: Answer, caps: Caps, most: int) -> None:
+    ledger, requests, capped = spent([body], caps)
+    assert requests == ledger.calls == ledger.roles["solver"].failed == most
     assert capped >= 26
-    assert ledger.usd == pytest.approx(10 * WORST)
-
-
-@pytest.mark.parametrize("body", UNREADABLE)
-def test_bodies_nobody_can_read_do_not_pass_a_cap_on_money(body: str) -> None:
-    ledger, requests, _ = spent([UNREADABLE[body]], Caps(usd=5.5 * WORST))
-    assert requests == 5
-    assert ledger.usd == pytest.approx(5 * WORST)
+    assert ledger.usd == pytest.approx(most * WORST)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

@@ -98,7 +98,7 @@ def test_traces(data: bytes):
 @patient
 @given(near(CALL) | field_changed(json.loads(CALL)))
 def test_recorded_calls(data: bytes):
-    lines_of(data + b"\n", read_calls)
+    lines_of(data + b"\n", lambda path: list(read_calls(path)))
 
 
 @patient
@@ -153,7 +153,7 @@ def test_request_bodies(data: bytes):
     try:
         problem_of(read_body(data, ChatBody))
     except ApiError as error:
-        assert 400 <= error.status < 500
+        assert 400 <= error.status_code < 500
 
 
 TEXT = near(b"<card>\nid: EXACT_A_B\ntier: medium\npayload:\nUseful when:\n- x\n\nUse $x$.\n</card>\n")

@@ -20,7 +20,7 @@ SIZE = 6 << 30  # bytes that a reader would have to hold
 PACKED = {
     "report": "from kace.runs.table import Table; Table.open(at)",
     "solve --file": "from kace.problems import load_problems; load_problems(at / 'traces.jsonl.gz')",
-    "replay": "from kace.models.cache import Replay; Replay.open(at / 'traces.jsonl.gz')",
+    "replay": "from kace.models.cache import Replay; Replay(at / 'traces.jsonl.gz')",
 }
 """Who reads compressed lines."""
 PLAIN = {

@@ -86,7 +86,7 @@ def test_the_figures_of_the_demo_are_the_published_ones():
 
 
 def test_the_recordings_are_of_the_default_model_and_only_those_with_cards_differ():
-    recorded = [read_calls(RECORDED / name / "calls" / "recorded.jsonl") for name in (WITHOUT, WITH)]
+    recorded = [list(read_calls(RECORDED / name / "calls")) for name in (WITHOUT, WITH)]
     assert {row.problem for row in recorded[0]} == {problem.id for problem in demo_problems()}
     assert all("1d9614638d18024d" in row.model for rows in recorded for row in rows)
     assert "ES" not in {row.tier for row in recorded[1]}, "ES reads no card: its attempts are shared"

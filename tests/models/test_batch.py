@@ -35,21 +35,31 @@ def desk(tmp_path: Path, server: BatchServer, kind: str) -> Desk:
     return Desk(tmp_path / "run", server.url, kind)
 
 
+def drop(server: BatchServer, step: str, times: int) -> list[str]:
+    """Reset the first connections of a step, and return the list of those that are left."""
+    left = [step] * times
+
+    def hook(now: str) -> None:
+        if now == step and left:
+            left.pop()
+            raise Drop
+
+    server.hook = hook
+    return left
+
+
 MANY = [asked(number) for number in range(40)]
 
 
-def test_requests_that_come_together_are_one_job_and_each_gets_its_own_reply(desk: Desk, server: BatchServer):
-    replies = desk.ask(*MANY)
-    assert texts(replies) == boxed(40)
-    assert len(server.jobs) == 1 and set(server.submitted.values()) == {1}
+def test_requests_that_come_together_are_one_job_and_the_same_command_again_pays_nothing(
+    desk: Desk, server: BatchServer
+):
+    first = desk.ask(*MANY)
+    assert texts(first) == boxed(40)
+    assert len(server.jobs) == 1 and set(server.submitted.values()) == {1} and not server.live
     identity = desk.make().identity
     assert set(server.submitted) == {request.digest(identity) for request in MANY}
-    assert not server.live
     assert desk.left() == [], "prompts and results do not stay once the replies are kept"
-
-
-def test_the_same_command_again_pays_nothing(desk: Desk, server: BatchServer):
-    first = desk.ask(*MANY)
     again = desk.ask(*MANY, *[asked(50)])
     assert texts(again)[:40] == texts(first) and all(isinstance(each, Reply) and each.batch for each in again)
     assert len(server.jobs) == 2 and len(server.jobs[1].keys) == 1
@@ -152,9 +162,9 @@ def test_a_completed_job_whose_results_are_not_there_yet_is_waited_for(tmp_path:
     desk = Desk(tmp_path / "run", server.url, "openai")
     shown = {"id": "b", "status": "completed", "request_counts": {"total": 2, "completed": 2, "failed": 0}}
     jobs = OpenAIJobs(desk.make())  # type: ignore[arg-type]
-    assert not jobs._read_status(shown).outcome
-    assert jobs._read_status({**shown, "output_file_id": "f"}).outcome == "completed"
-    assert jobs._read_status({**shown, "status": "expired"}).outcome == "expired"
+    assert not jobs._read_job(shown).outcome
+    assert jobs._read_job({**shown, "output_file_id": "f"}).outcome == "completed"
+    assert jobs._read_job({**shown, "status": "expired"}).outcome == "expired"
 
 
 def test_a_parameter_that_is_not_taken_is_left_out_of_the_next_batch(tmp_path: Path, server: BatchServer):
@@ -198,39 +208,22 @@ def test_without_waiting_a_second_command_collects_and_submits_only_what_is_miss
 def test_a_lost_reply_never_submits_twice(desk: Desk, server: BatchServer, kind: str, step: str):
     if kind == "anthropic" and "upload" in step:
         pytest.skip("has no upload")
-    seen: list[str] = []
-
-    def hook(now: str) -> None:
-        if now == step and not seen:
-            seen.append(now)
-            raise Drop
-
-    server.hook = hook
+    left = drop(server, step, 1)
     assert texts(desk.ask(*MANY)) == boxed(40)
-    assert seen and set(server.submitted.values()) == {1}
+    assert not left and set(server.submitted.values()) == {1}
 
 
 @pytest.mark.parametrize("step", ["status", "results", "half of the results", "list"])
 def test_a_connection_lost_while_waiting_is_tried_again(desk: Desk, server: BatchServer, step: str):
-    drops = iter([True, True])
-
-    def hook(now: str) -> None:
-        if now == step and next(drops, False):
-            raise Drop
-
-    server.hook = hook
+    left = drop(server, step, 2)
     assert texts(desk.ask(*MANY)) == boxed(40)
-    assert set(server.submitted.values()) == {1} and next(drops, None) is None
+    assert not left and set(server.submitted.values()) == {1}
 
 
 def test_a_provider_that_is_gone_is_not_asked_for_ever(
     desk: Desk, server: BatchServer, monkeypatch: pytest.MonkeyPatch
 ):
-    def hook(now: str) -> None:
-        if now == "status":
-            raise Drop
-
-    server.hook = hook
+    drop(server, "status", 1_000)
     monkeypatch.setattr("kace.models.batch.MISSES", 3)
     replies = desk.ask(*MANY)
     assert all(isinstance(reply, KaceError) and "nothing that was submitted is lost" in str(reply) for reply in replies)

@@ -10,7 +10,7 @@ import pytest
 
 from kace.errors import DataError, KaceError
 from kace.models.base import AttemptKey, Failure, Finish, ModelError, Reply, Request, Sampling, Usage, chat
-from kace.models.cache import Cached, CallRecord, CallStore, Replay
+from kace.models.cache import Cached, CallRecord, CallStore, Replay, read_calls
 from kace.models.scripted import Scripted, dice
 
 
@@ -91,21 +91,13 @@ def test_two_processes_share_a_folder_without_a_lock(tmp_path: Path):
     assert len(CallStore(tmp_path)) == 20
 
 
-def damage_tail(data: bytes) -> bytes:
-    return data[:-7]
-
-
 def damage_middle(data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
     lines[1] = lines[1][:80] + b"\x00" + lines[1][81:]
     return b"".join(lines)
 
 
-def empty(data: bytes) -> bytes:
-    return b""
-
-
-@pytest.mark.parametrize(("harm", "lost"), [(damage_tail, 1), (damage_middle, 1), (empty, 3)])
+@pytest.mark.parametrize(("harm", "lost"), [(lambda data: data[:-7], 1), (damage_middle, 1), (lambda data: b"", 3)])
 def test_damage_costs_only_the_damaged_calls(tmp_path: Path, harm, lost: int):
     first = Cached(Scripted(dice(6)), CallStore(tmp_path))
     before = ask(first, *(request(i) for i in range(3)))
@@ -144,7 +136,7 @@ def test_a_record_without_cache_writes_is_the_line_it_always_was():
 def test_a_prompt_is_kept_once_for_the_attempts_that_share_it(tmp_path: Path):
     model = Cached(Scripted(random_words), CallStore(tmp_path))
     ask(model, *(request(index) for index in range(3)))
-    kept = list(model.store.records())
+    kept = list(read_calls(tmp_path))
     assert len({record.prompt for record in kept}) == 1
     assert [record.messages for record in kept if record.messages] == [request().messages]
 
@@ -153,14 +145,14 @@ def test_no_prompt_is_kept_in_a_run_without_texts(tmp_path: Path):
     store = CallStore(tmp_path)
     store.prompts = False
     ask(Cached(Scripted(random_words), store), request())
-    assert [(record.prompt, record.messages) for record in store.records()] == [("", ())]
+    assert [(record.prompt, record.messages) for record in read_calls(tmp_path)] == [("", ())]
 
 
 def test_a_recorded_run_replays_and_refuses_what_it_never_saw(tmp_path: Path):
     model = Cached(Scripted(random_words, name="real"), CallStore(tmp_path / "run" / "calls"))
     before = ask(model, request(0), request(1))
     model.store.close()
-    replay = Replay.open(tmp_path / "run")
+    replay = Replay(tmp_path / "run")
     assert [asyncio.run(replay.complete(request(i))).text for i in range(2)] == [r.text for r in before]
     with pytest.raises(KaceError, match="no recording of problem p HS attempt 2"):
         asyncio.run(replay.complete(request(2)))
@@ -168,9 +160,9 @@ def test_a_recorded_run_replays_and_refuses_what_it_never_saw(tmp_path: Path):
 
 def test_an_empty_or_broken_recording_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match="no recorded calls"):
-        Replay.open(tmp_path)
+        Replay(tmp_path)
     (tmp_path / "x.jsonl").write_text('{"key": "no"}\n')
     with pytest.raises(DataError, match=r"x\.jsonl:1: not a call record"):
-        Replay.open(tmp_path / "x.jsonl")
-    with pytest.raises(DataError, match="no such file"):
-        Replay.open(tmp_path / "absent.jsonl")
+        Replay(tmp_path / "x.jsonl")
+    with pytest.raises(DataError, match=r"absent\.jsonl: no recorded calls"):
+        Replay(tmp_path / "absent.jsonl")

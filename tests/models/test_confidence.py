@@ -14,8 +14,8 @@ import pytest
 from kace.errors import KaceError
 from kace.models.base import FLOOR, AttemptKey, Confidence, Reply, Request, Sampling, chat, read_confidence
 from kace.models.cache import Cached, CallStore, Replay
-from kace.models.http import OpenAIModel
 from kace.models.scripted import Scripted, steady
+from tests.models.calling import answered, opened, outcomes
 from tests.models.chat_server import Answer, ChatServer, completion, error, says
 
 PLAIN = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
@@ -61,14 +61,8 @@ def test_a_probability_of_one_may_come_out_as_slightly_more():
 
 
 def ask(server: ChatServer, *requests: Request) -> list[Reply]:
-    async def calls() -> list[Reply]:
-        model = OpenAIModel("m", base_url=server.url, api_key=None, name="openai/m")
-        try:
-            return [await model.complete(request) for request in requests]
-        finally:
-            await model.aclose()
-
-    return asyncio.run(calls())
+    replies: list[Reply] = outcomes(opened(server.url, key=None), *requests)
+    return replies
 
 
 def with_logprobs(tokens: Sequence[object]) -> Answer:
@@ -110,8 +104,7 @@ def test_a_server_that_refuses_them_is_asked_without_and_it_is_said_once(
 
 
 def test_a_key_that_may_not_use_the_model_is_still_refused():
-    with ChatServer([error(403, "this key is not allowed to use the model")]) as server, pytest.raises(KaceError):
-        ask(server, SURE)
+    assert isinstance(answered(error(403, "this key is not allowed to use the model"), request=SURE), KaceError)
 
 
 class Sure(Scripted):
@@ -134,7 +127,7 @@ def test_a_kept_call_keeps_its_confidence_and_stands_for_no_call_that_asked_for_
     assert first.confidence == again.confidence == SOME
     assert again.cached and not plain.cached and plain.confidence is None
     assert model.calls == 2
-    replayed = asyncio.run(Replay.open(tmp_path).complete(SURE))
+    replayed = asyncio.run(Replay(tmp_path).complete(SURE))
     assert replayed.confidence == SOME
     kept = [line for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
     assert sorted("confidence" in line for line in kept) == [False, True]

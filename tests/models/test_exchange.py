@@ -80,11 +80,12 @@ def test_a_reply_is_read_as_it_is(tmp_path: Path):
     assert reply.usage == Usage(input=(20 + 19) // 4, output=len(said) // 4)
 
 
-def test_a_waiting_model_returns_once_the_reply_no_longer_changes(tmp_path: Path, caplog):
+def test_a_waiting_model_returns_once_the_reply_no_longer_changes(tmp_path: Path, caplog, monkeypatch):
+    monkeypatch.setattr("kace.models.exchange.POLL", 0.01)
     asked, answer = paths(tmp_path)
 
     async def work() -> str:
-        waiting = asyncio.create_task(Exchange(tmp_path, poll=0.01).complete(REQUEST))
+        waiting = asyncio.create_task(Exchange(tmp_path).complete(REQUEST))
         while not asked.exists():
             await asyncio.sleep(0.01)
         for part in ("one ", "two ", "three"):  # written slowly, and never still for as long as counts

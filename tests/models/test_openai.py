@@ -1,4 +1,4 @@
-"""The client against a real server on a socket: what is sent, what is read, what each answer means."""
+"""Both APIs against a real server on a socket: what is sent, what is read, what each answer means."""
 
 import asyncio
 import json
@@ -9,48 +9,17 @@ import pytest
 
 from kace.errors import KaceError, UsageError
 from kace.models.base import (
-    AttemptKey,
     ChatModel,
     Failure,
     Finish,
     ModelError,
     RateLimited,
-    Request,
-    Sampling,
     Transient,
     Usage,
-    chat,
 )
-from kace.models.http import OpenAIModel, retry_after
-from tests.models.chat_server import Answer, ChatServer, completion, error, says
-
-REQUEST = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
-
-
-def opened(server, *, model="m", api_key="sk-test-12345678"):
-    return OpenAIModel(model, base_url=server.url, api_key=api_key, name=f"openai/{model}")
-
-
-def ask(server, times=1, **settings):
-    """The reply, or the error, to the last of some calls made one after the other by one model."""
-
-    async def calls():
-        model = opened(server, **settings)
-        try:
-            for _ in range(times - 1):
-                await model.complete(REQUEST)
-            return await model.complete(REQUEST)
-        except (ModelError, KaceError) as failure:
-            return failure
-        finally:
-            await model.aclose()
-
-    return asyncio.run(calls())
-
-
-def answered(*script, times=1, **settings):
-    with ChatServer(script) as server:
-        return ask(server, times, **settings)
+from kace.models.http import retry_after
+from tests.models.calling import APIS, REQUEST, answered, asked, opened, outcomes
+from tests.models.chat_server import Answer, ChatServer, completion, error, fault, message, says
 
 
 def body(**fields):
@@ -61,9 +30,7 @@ def body(**fields):
 
 
 def test_a_request_carries_the_messages_the_sampling_and_the_key():
-    with ChatServer([says("4")]) as server:
-        ask(server)
-    (seen,) = server.requests
+    _, (seen,) = asked([says("4")])
     assert seen.path == "/v1/chat/completions"
     assert seen.headers["authorization"] == "Bearer sk-test-12345678"
     assert seen.body == {
@@ -85,11 +52,21 @@ def test_a_reply_carries_text_finish_usage_and_time():
 
 
 @pytest.mark.parametrize(
-    ("finish", "expected"),
-    [("length", Finish.LENGTH), ("content_filter", Finish.FILTERED), ("stop", Finish.STOP), ("eos", Finish.STOP)],
+    ("api", "stop", "expected"),
+    [
+        ("openai", "length", Finish.LENGTH),
+        ("openai", "content_filter", Finish.FILTERED),
+        ("openai", "stop", Finish.STOP),
+        ("openai", "eos", Finish.STOP),
+        ("anthropic", "max_tokens", Finish.LENGTH),
+        ("anthropic", "model_context_window_exceeded", Finish.LENGTH),
+        ("anthropic", "refusal", Finish.FILTERED),
+        ("anthropic", "stop_sequence", Finish.STOP),
+    ],
 )
-def test_why_the_model_stopped_is_kept(finish, expected):
-    assert answered(says("part", finish=finish)).finish is expected
+def test_why_the_model_stopped_is_kept(api, stop, expected):
+    reply = says("part", finish=stop) if api == "openai" else message("part", stop=stop)
+    assert answered(reply, api=api).finish is expected
 
 
 def test_a_refusal_is_filtered_and_its_tokens_are_counted():
@@ -107,10 +84,9 @@ def test_a_model_that_wants_max_completion_tokens_gets_them_from_then_on():
             return error(400, said, param="max_tokens", code="unsupported_parameter")
         return says("4")
 
-    with ChatServer(reasoning_model) as server:
-        assert ask(server, times=3).text == "4"
-    assert len(server.requests) == 4
-    assert [seen.body.get("max_completion_tokens") for seen in server.requests] == [None, 100, 100, 100]
+    reply, requests = asked(reasoning_model, times=3)
+    assert reply.text == "4"
+    assert [seen.body.get("max_completion_tokens") for seen in requests] == [None, 100, 100, 100]
 
 
 def test_several_rejected_parameters_are_found_one_by_one():
@@ -120,23 +96,16 @@ def test_several_rejected_parameters_are_found_one_by_one():
                 return error(400, f"Unsupported value: '{name}' is not supported", param=name)
         return says("4")
 
-    async def left_out():
-        model = opened(server)
-        await model.complete(REQUEST)
-        await model.aclose()
-        return model.left_out
-
-    with ChatServer(picky) as server:
-        assert asyncio.run(left_out()) == {"temperature", "seed", "max_tokens"}
-    assert len(server.requests) == 4
+    reply, requests = asked(picky)
+    assert reply.text == "4" and len(requests) == 4
+    assert requests[-1].body.keys() == {"model", "messages", "max_completion_tokens"}
 
 
 def test_a_bad_value_is_not_taken_for_an_unknown_parameter():
-    with ChatServer([error(400, "max_tokens must be at most 50", param="max_tokens")]) as server:
-        failure = ask(server)
+    failure, requests = asked([error(400, "max_tokens must be at most 50", param="max_tokens")])
     assert isinstance(failure, KaceError)
     assert "at most 50" in str(failure)
-    assert len(server.requests) == 1
+    assert len(requests) == 1
 
 
 # What an error means
@@ -153,7 +122,7 @@ def test_a_bad_value_is_not_taken_for_an_unknown_parameter():
         ({"retry-after": "nan"}, None),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 +99999999999999999999"}, None),
-        ({"retry-after": "1e308"}, 1e9),
+        ({"retry-after": "1e308"}, 1e308),
     ],
 )
 def test_retry_after_is_read_in_seconds(headers, seconds):
@@ -163,8 +132,21 @@ def test_retry_after_is_read_in_seconds(headers, seconds):
     assert failure.retry_after == seconds
 
 
-def test_an_account_without_credit_stops_the_run():
-    failure = answered(error(429, "You exceeded your current quota", code="insufficient_quota"))
+DUE = "Your credit balance is too low to access the API."
+
+
+@pytest.mark.parametrize(
+    ("api", "refusal"),
+    [
+        ("openai", error(429, "You exceeded your current quota", code="insufficient_quota")),
+        ("anthropic", fault(400, "invalid_request_error", DUE)),
+        ("anthropic", fault(402, "billing_error", DUE)),
+        ("anthropic", fault(403, "billing_error", DUE)),
+    ],
+)
+def test_an_account_without_credit_stops_the_run(api, refusal):
+    first = says("4") if api == "openai" else message("4")
+    failure = answered(first, refusal, api=api, times=2)
     assert type(failure) is KaceError
     assert "credit" in failure.fix
 
@@ -177,17 +159,22 @@ def test_a_bad_request_stops_the_run_before_the_first_reply_and_fails_one_attemp
     assert later.failure is Failure.PROVIDER_ERROR
 
 
+LONG = "prompt is too long: 210000 tokens > 200000 maximum"
+
+
 @pytest.mark.parametrize(
-    ("answer", "failure"),
+    ("api", "answer", "failure"),
     [
-        (error(400, "flagged", code="content_filter"), Failure.REFUSED),
-        (error(400, "too long", code="context_length_exceeded"), Failure.PROVIDER_ERROR),
-        (error(400, "too long", type="exceed_context_size_error"), Failure.PROVIDER_ERROR),
-        (error(413, "too large"), Failure.PROVIDER_ERROR),
+        ("openai", error(400, "flagged", code="content_filter"), Failure.REFUSED),
+        ("openai", error(400, "too long", code="context_length_exceeded"), Failure.PROVIDER_ERROR),
+        ("openai", error(400, "too long", type="exceed_context_size_error"), Failure.PROVIDER_ERROR),
+        ("openai", error(413, "too large"), Failure.PROVIDER_ERROR),
+        ("anthropic", fault(400, "invalid_request_error", LONG), Failure.PROVIDER_ERROR),
+        ("anthropic", fault(413, "request_too_large", "Request exceeds the maximum size"), Failure.PROVIDER_ERROR),
     ],
 )
-def test_a_prompt_that_is_refused_or_too_long_fails_its_attempt_only(answer, failure):
-    found = answered(answer)
+def test_a_prompt_that_is_refused_or_too_long_fails_its_attempt_only(api, answer, failure):
+    found = answered(answer, api=api)
     assert type(found) is ModelError
     assert found.failure is failure
 
@@ -211,19 +198,36 @@ def test_a_redirect_says_to_mend_the_address():
     assert "base URL" in str(answered(moved))
 
 
-def test_a_fault_reported_inside_a_200_is_understood():
-    assert isinstance(answered(body(choices=[], error={"message": "upstream", "code": 502})), Transient)
-    assert isinstance(answered(body(choices=[], error={"message": "slow down", "code": 429})), RateLimited)
+@pytest.mark.parametrize(
+    ("api", "answer", "kind"),
+    [
+        ("openai", body(choices=[], error={"message": "upstream", "code": 502}), Transient),
+        ("openai", body(choices=[], error={"message": "slow down", "code": 429}), RateLimited),
+        ("anthropic", fault(200, "rate_limit_error", "slow down"), RateLimited),
+        ("anthropic", fault(200, "overloaded_error", "busy"), Transient),
+    ],
+)
+def test_a_fault_reported_inside_a_200_is_understood(api, answer, kind):
+    assert type(answered(answer, api=api)) is kind
 
 
 # Keys, addresses, secrets
 
 
-def test_no_key_and_no_server_says_what_to_do():
-    for url in (None, "https://api.openai.com/v1"):
-        with pytest.raises(UsageError, match="no API key for 'openai/gpt-5'") as caught:
-            OpenAIModel("gpt-5", base_url=url, api_key=None, name="openai/gpt-5")
-        assert "OPENAI_API_KEY" in caught.value.fix
+@pytest.mark.parametrize(
+    ("api", "url"),
+    [
+        ("openai", None),
+        ("openai", "https://api.openai.com/v1"),
+        ("anthropic", None),
+        ("anthropic", "https://api.anthropic.com"),
+        ("anthropic", "https://api.anthropic.com/v1/"),
+    ],
+)
+def test_no_key_and_no_server_says_what_to_do(api, url):
+    with pytest.raises(UsageError, match=f"no API key for '{api}/m'") as caught:
+        opened(url, api, key=None)
+    assert APIS[api].KEY in caught.value.fix and APIS[api].KEY.endswith("_API_KEY")
 
 
 @pytest.mark.parametrize(
@@ -232,21 +236,18 @@ def test_no_key_and_no_server_says_what_to_do():
 )
 def test_what_is_no_base_url_is_refused_at_once(url):
     with pytest.raises(UsageError, match="base URL"):
-        OpenAIModel("m", base_url=url, api_key="k", name="openai/m")
+        opened(url, key="k")
 
 
 def test_a_mangled_key_is_refused_without_showing_it():
     with pytest.raises(UsageError) as caught:
-        OpenAIModel("m", base_url=None, api_key="sk-half\nsk-other", name="openai/m")
+        opened(None, key="sk-half\nsk-other")
     assert "sk-" not in str(caught.value)
 
 
 def test_identity_tells_servers_apart_and_keeps_credentials_to_itself():
-    def model(url):
-        return OpenAIModel("m", base_url=url, api_key="canary-key-123", name="openai/m")
-
-    plain, other = model("http://a/v1/"), model("http://b/v1")
-    secret = model("http://user:canary-pass@a/v1")
+    urls = ("http://a/v1/", "http://b/v1", "http://user:canary-pass@a/v1")
+    plain, other, secret = (opened(url, key="canary-key-123") for url in urls)
     assert plain.identity == secret.identity != other.identity
     assert isinstance(plain, ChatModel)
     assert "canary" not in secret.identity + repr(secret) + secret.name
@@ -256,18 +257,10 @@ def test_credentials_in_the_url_are_used_but_never_shown(caplog):
     def echo(seen):
         return error(401, f"bad credentials {seen.headers['authorization']} user:canary-pass-9 sk-canary-key-9")
 
-    async def call():
-        model = OpenAIModel("m", base_url=url, api_key="sk-canary-key-9", name="openai/m")
-        try:
-            with pytest.raises(KaceError) as caught:
-                await model.complete(REQUEST)
-            return caught.value
-        finally:
-            await model.aclose()
-
     with ChatServer(echo) as server, caplog.at_level(logging.DEBUG):
         url = server.url.replace("http://", "http://user:canary-pass-9@")
-        failure = asyncio.run(call())
+        (failure,) = outcomes(opened(url, key="sk-canary-key-9"), REQUEST)
+    assert isinstance(failure, KaceError)
     sent = server.requests[0].headers["authorization"]
     assert sent == "Basic dXNlcjpjYW5hcnktcGFzcy05"
     for text in (str(failure), repr(failure), caplog.text):
@@ -279,7 +272,7 @@ def test_credentials_in_the_url_are_used_but_never_shown(caplog):
 def test_a_server_that_echoes_the_key_puts_it_in_no_message(status):
     key = "canary-0123456789"  # not shaped like any key we know
     echo = Answer(f"<html>key {key} {'x' * 500}</html>".encode(), status=status)
-    failure = answered(echo, api_key=key)
+    failure = answered(echo, key=key)
     assert "canary" not in f"{failure} {failure!r} {failure.message}"
     assert len(str(failure)) < 700
 
@@ -289,7 +282,7 @@ def test_a_server_that_echoes_the_key_puts_it_in_no_message(status):
 
 def test_one_model_serves_many_event_loops():
     with ChatServer([says("4")]) as server:
-        model = opened(server)
+        model = opened(server.url)
 
         async def call():
             reply = await model.complete(REQUEST)
@@ -304,7 +297,7 @@ def test_three_hundred_calls_run_side_by_side():
     together = replace(says("4"), until=lambda: len(server.requests) >= 300)
 
     async def calls():
-        model = opened(server)
+        model = opened(server.url)
         async with asyncio.TaskGroup() as group:
             for _ in range(300):
                 group.create_task(model.complete(REQUEST))
@@ -319,7 +312,7 @@ def test_cancelled_calls_leave_the_connections_usable():
     slow, quick = replace(says("late"), delay=30.0), says("4")
 
     async def calls():
-        model = opened(server)
+        model = opened(server.url)
         tasks = [asyncio.create_task(model.complete(REQUEST)) for _ in range(100)]
         while len(server.requests) < 100:
             await asyncio.sleep(0.01)

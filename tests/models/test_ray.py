@@ -13,7 +13,7 @@ import pytest
 
 import kace
 from kace.errors import BudgetExceeded, KaceError, UsageError
-from kace.models.cache import CallStore
+from kace.models.cache import read_calls
 from kace.problems import Problem
 from kace.runs.table import Table
 from tests.models.chat_server import Answer, ChatServer, Seen, says
@@ -48,7 +48,7 @@ def results(folder: Path) -> dict[tuple[str, int], str]:
 
 
 def kept(folder: Path) -> Counter[str]:
-    return Counter(record.key for record in CallStore(folder / "calls").records())
+    return Counter(record.key for record in read_calls(folder / "calls"))
 
 
 def test_a_run_on_ray_is_the_run_of_one_process(cluster: Any, tmp_path: Path):

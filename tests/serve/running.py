@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
-from collections.abc import Callable, Coroutine
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -25,12 +28,16 @@ class Watched(Scripted):
 
     def __init__(self, script: Script = steady, *, latency: float = 0.0) -> None:
         super().__init__(script, name="watched", latency=latency)
-        self.under_way = self.cancelled = self.most = 0
+        self.begun = self.under_way = self.cancelled = self.most = 0
+        self.held = False  # no call ends before this is over
 
     async def complete(self, request: Request) -> Reply:
+        self.begun += 1
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
+            while self.held:
+                await asyncio.sleep(0.01)
             return await super().complete(request)
         except asyncio.CancelledError:
             self.cancelled += 1
@@ -86,6 +93,14 @@ class Running:
     def base_url(self) -> str:
         return f"{self.url}/v1"
 
+    def post(self, path: str, body: Mapping[str, object], key: str = "") -> tuple[int, Any]:
+        """The status, and the bytes of a reply or the error object."""
+        return post(f"{self.base_url}/{path}", body, key)
+
+    def ask(self, text: str, **more: object) -> dict[str, Any]:
+        """The reply to a problem."""
+        return ask(self.base_url, text, **more)
+
     def tasks(self) -> int:
         """Tasks on the server's loop, the server itself included."""
 
@@ -108,6 +123,28 @@ class Running:
         options = self._options
         with listening(key=options.key) as port:
             await run(options, port, ready=ready, model=self._model, stop=self._stop)
+
+
+def post(url: str, body: Mapping[str, object], key: str = "") -> tuple[int, Any]:
+    headers = {"content-type": "application/json"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=600) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)["error"]
+
+
+def ask(base_url: str, text: str, **more: object) -> dict[str, Any]:
+    """The reply of a server to a problem."""
+    body = {"model": "kace", "messages": [{"role": "user", "content": text}], **more}
+    status, reply = post(f"{base_url}/chat/completions", body)
+    assert status == 200, reply
+    found: dict[str, Any] = json.loads(reply)
+    return found
 
 
 def until(holds: Callable[[], bool], seconds: float = 600) -> bool:

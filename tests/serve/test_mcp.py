@@ -1,4 +1,4 @@
-"""`kace mcp` through the official client, over stdio: tools that answer in JSON or in one line, and write nothing."""
+"""`kace mcp` through the official client: tools that answer in JSON or in one line, and write nothing."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from kace.cards.card import Provenance, Status
-from kace.cards.store import TreeStore
+from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add
 from kace.cli import app
 from kace.cli import serve as verb
+from kace.config import load_config
 from kace.errors import UsageError
+from kace.serve.app import ServerOptions, open_service
 from tests.card_samples import card, small_tree
 from tests.command import environment, run_kace
 from tests.models.chat_server import Answer, ChatServer
@@ -28,10 +30,12 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp.client.client import Client  # noqa: E402
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
 
+from kace.serve.mcp import create_server  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = "A bus goes 30 km/h out and 70 km/h back on the same road. What is its average speed?"
 CANARY = "sk-canary-0123456789abcdef"
-Call = tuple[str, Mapping[str, object]] | Callable[[], object]  # a tool with its arguments, or something done between
+Call = tuple[str, Mapping[str, object]]  # a tool with its arguments
 
 
 class Heard(NamedTuple):
@@ -47,27 +51,22 @@ class Heard(NamedTuple):
         return json.loads(self.text)
 
 
-def asked(folder: Path, arguments: Sequence[str], *calls: Call, **env: str) -> list[Heard]:
-    """Start `kace mcp` in a folder and call its tools, one after the other."""
+def asked(folder: Path, *calls: Call, env: Mapping[str, str] | None = None, **settings: object) -> list[Heard]:
+    """Call the tools of a server in this process, one after the other."""
     heard: list[Heard] = []
-    path = os.pathsep.join(map(str, sys.path))
-    own = {"PYTHONPATH": path, "KACE_CACHE_DIR": str(folder / "cache"), **env}
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "kace", "mcp", *arguments], env=own, cwd=str(folder)
-    )
+    given = {"model": "scripted/steady", "cache_dir": str(folder / "cache"), **settings}
+    config = load_config(given, env=env or {})
+    tree = open_tree(config.tree) if config.tree else None
 
     async def talk() -> None:
-        async with Client(stdio_client(server)) as client:
-            for call in calls:
-                if callable(call):
-                    call()
-                    continue
+        async with open_service(ServerOptions(config, tree)) as service, Client(create_server(service)) as client:
+            for name, arguments in calls:
                 steps: list[str] = []
 
                 async def step(progress: float, total: float | None, message: str | None, steps=steps) -> None:
                     steps.append(message or "")
 
-                result = await client.call_tool(call[0], dict(call[1]), progress_callback=step)
+                result = await client.call_tool(name, dict(arguments), progress_callback=step)
                 (content,) = result.content
                 assert result.is_error or result.structured_content == json.loads(content.text)
                 heard.append(Heard(bool(result.is_error), content.text, steps))
@@ -102,13 +101,16 @@ def test_the_tools_say_what_they_take_and_that_they_only_read(tmp_path: Path):
 
 
 def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_are_told(tmp_path: Path):
-    settings = ["--model", "scripted/dice", "--tree", "starter", "--max-calls", "10"]
+    solve, dice = ("solve", {"problem": SPEED}), "scripted/dice"
     first, again, other = asked(
         tmp_path,
-        [*settings, "--set", "es_policy=skip"],
-        ("solve", {"problem": SPEED}),
-        ("solve", {"problem": SPEED}),
+        solve,
+        solve,
         ("solve", {"problem": SPEED, "seed": 7}),
+        model=dice,
+        tree="starter",
+        max_calls=10,
+        es_policy="skip",
     )
     found = first.found
     assert found["working"].endswith(f"\\boxed{{{found['answer']}}}")
@@ -116,11 +118,11 @@ def test_a_problem_is_solved_with_the_tree_under_caps_of_its_own_and_its_steps_a
     assert "MS attempt 3" in first.progress[2]
     assert {**again.found, "seconds": 0} == {**found, "seconds": 0}
     assert other.found["seed"] == 7
-    (refused,) = asked(tmp_path, ["--model", "scripted/dice", "--max-calls", "3"], ("solve", {"problem": "1 + 1?"}))
+    (refused,) = asked(tmp_path, ("solve", {"problem": "1 + 1?"}), model=dice, max_calls=3)
     assert refused.failed and refused.text.endswith("the cap of 3 calls is reached")
 
 
-def test_cards_are_found_by_the_score_that_shows_them(tmp_path: Path):
+def test_cards_are_found_by_the_score_that_shows_them_and_nothing_is_written(tmp_path: Path):
     tree = small_tree()
     store = TreeStore.create(tmp_path / "mine", tree.domains, tree)
     ladder = card("MICRO_LADDER_ON_A_WALL", payload="Useful when:\n- ladder leans on wall\n\nUse Pythagoras.")
@@ -128,45 +130,34 @@ def test_cards_are_found_by_the_score_that_shows_them(tmp_path: Path):
     gone = card("MICRO_OLD_LADDER_RULE", payload="Useful when:\n- ladder leans on wall\n\nGuess.", provenance=old)
     for each in (ladder, gone):
         store.apply(Add(each), author="test")
+
+    def everything() -> dict[Path, tuple[int, bytes]]:
+        files = (path for path in (tmp_path / "mine").rglob("*") if path.is_file())
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    before = everything()
     query = {"query": "A ladder leans on a wall. How high does it reach?"}
-    (own,) = asked(tmp_path, ["--tree", "mine", "--model", "scripted/steady"], ("search_cards", query))
+    solve = ("solve", {"problem": "Six times seven?"})
+    own, solved = asked(tmp_path, ("search_cards", query), solve, tree=str(tmp_path / "mine"))
     assert own.found["cards"][0]["card_id"] == "MICRO_LADDER_ON_A_WALL"
     assert own.found["cards"][0]["payload"] == ladder.payload
     assert "MICRO_OLD_LADDER_RULE" not in json.dumps(own.found["cards"])
-    search = ("search_cards", {"query": SPEED, "limit": 1})
-    (shipped,) = asked(tmp_path, ["--tree", "starter", "--model", "scripted/steady"], search)
+    assert solved.found and everything() == before
+    (shipped,) = asked(tmp_path, ("search_cards", {"query": SPEED, "limit": 1}), tree="starter")
     (best,) = shipped.found["cards"]
     assert "AVERAGE_SPEED" in best["card_id"]
     assert best["relevance"] > shipped.found["threshold"] and shipped.found["relevant"] > 1
 
 
-def test_no_tool_writes_to_what_it_reads(tmp_path: Path):
-    TreeStore.create(tmp_path / "tree", small_tree().domains, small_tree())
-
-    def everything() -> dict[Path, tuple[int, bytes]]:
-        files = (path for path in (tmp_path / "tree").rglob("*") if path.is_file())
-        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
-
-    before = everything()
-    heard = asked(
-        tmp_path,
-        ["--tree", "tree", "--model", "scripted/steady"],
-        ("search_cards", {"query": "sum of squares"}),
-        ("solve", {"problem": "Six times seven?"}),
-    )
-    assert all(each.found for each in heard)
-    assert everything() == before
-
-
 def test_bad_input_is_refused_by_name(tmp_path: Path):
-    bad: dict[str, tuple[str, Mapping[str, object]]] = {
+    bad: dict[str, Call] = {
         "problem\n  Field required": ("solve", {}),
         "problem\n  Input should be a valid string": ("solve", {"problem": ["1"]}),
         "problem\n  String should match pattern": ("solve", {"problem": " \n"}),
         "seed\n  Input should be less than": ("solve", {"problem": "1", "seed": 10**30}),
         "limit\n  Input should be less than or equal to 20": ("search_cards", {"query": "x", "limit": 21}),
     }
-    heard = asked(tmp_path, ["--model", "scripted/steady", "--tree", "starter"], *bad.values())
+    heard = asked(tmp_path, *bad.values(), tree="starter")
     for wanted, each in zip(bad, heard, strict=True):
         assert each.failed and wanted in each.text, each.text
 
@@ -198,8 +189,8 @@ def test_a_model_that_cannot_be_opened_is_one_line_and_no_key_reaches_the_client
     assert "kace models pull qwen2.5-coder-0.5b" in done.stderr
     echo = Answer(status=401, body=json.dumps({"error": {"message": f"bad key {CANARY}"}}).encode())
     with ChatServer([echo]) as server:
-        arguments = ["--model", "openai/m", "--base-url", server.url]
-        (told,) = asked(tmp_path, arguments, ("solve", {"problem": "1 + 1?"}), OPENAI_API_KEY=CANARY)
+        key = {"OPENAI_API_KEY": CANARY}
+        (told,) = asked(tmp_path, ("solve", {"problem": "1?"}), env=key, model="openai/m", base_url=server.url)
     assert told.failed and CANARY not in told.text and "401" in told.text
 
 

@@ -49,10 +49,6 @@ def test_curl_reads_the_stream(server: Running):
     assert all(event.startswith("data: {") for event in events[:-1])
 
 
-def test_health(server: Running):
-    assert curl(f"{server.url}/healthz")[2] == b'{"status": "ok"}'
-
-
 @pytest.mark.parametrize(
     ("body", "param"),
     [

@@ -43,6 +43,15 @@ def heard(connection: socket.socket) -> bytes:
     return said
 
 
+def refuses(url: str) -> bool:
+    """Whether a server takes no more connections."""
+    try:
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=600).close()
+    except OSError:
+        return True
+    return False
+
+
 def descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
@@ -90,7 +99,8 @@ def test_no_more_problems_climb_at_once_than_the_model_has_places_for():
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_ends_its_calls_and_nobody_elses(stream: bool):
-    model = Watched(latency=2.0)
+    model = Watched()
+    model.held = True
     with Running(model) as server:
         idle = server.tasks()
         with knock(server, "b?") as staying:
@@ -98,17 +108,21 @@ def test_a_client_that_leaves_ends_its_calls_and_nobody_elses(stream: bool):
                 assert until(lambda: model.under_way == 4)
             assert until(lambda: model.under_way == 2), "within moments, not when the reply is there"
             assert model.cancelled == 2
+            model.held = False
             assert b"boxed{42}" in heard(staying)
-        assert model.calls == 4, "no tier was begun for nobody"
+        assert model.begun == 4, "no tier was begun for nobody"
         assert until(lambda: server.tasks() == idle)
 
 
 def test_a_server_that_stops_lets_requests_finish():
-    model = Watched(latency=3.0)
+    model = Watched()
+    model.held = True
     with Running(model, grace=60.0) as server:
         with knock(server, "a?") as whole, knock(server, "b?", stream=True) as streamed:
             assert until(lambda: model.under_way == 4)
             server.stop()
+            assert until(lambda: refuses(server.url))
+            model.held = False
             assert b"boxed{42}" in heard(whole)
             assert b"boxed{42}" in heard(streamed)
     assert model.cancelled == 0
@@ -116,7 +130,8 @@ def test_a_server_that_stops_lets_requests_finish():
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_when_its_grace_is_over_it_ends_them(stream: bool):
-    model = Watched(latency=60.0)
+    model = Watched()
+    model.held = True
     with Running(model, grace=0.3) as server, knock(server, stream=stream) as connection:
         assert until(lambda: model.under_way == 2)
         server.stop()

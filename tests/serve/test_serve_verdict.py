@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +16,8 @@ from tests.disk import no_file_grows_past
 from tests.serve.running import Running, Watched
 
 
-def post(url: str, body: dict[str, object], key: str = "") -> tuple[int, Any]:
-    headers = {"content-type": "application/json"}
-    if key:
-        headers["authorization"] = f"Bearer {key}"
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=600) as response:
-            return response.status, response.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)["error"]
-
-
-def ask(server: Running, text: str, **more: object) -> dict[str, Any]:
-    body = {"model": "kace", "messages": [{"role": "user", "content": text}], **more}
-    status, reply = post(f"{server.base_url}/chat/completions", body)
-    assert status == 200, reply
-    found: dict[str, Any] = json.loads(reply)
-    return found
-
-
 def tell(server: Running, name: object, **verdict: object) -> tuple[int, Any]:
-    status, reply = post(f"{server.base_url}/kace/verdict", {"id": name, **verdict})
+    status, reply = server.post("kace/verdict", {"id": name, **verdict})
     return status, json.loads(reply) if status == 200 else reply
 
 
@@ -50,10 +27,10 @@ def answers(run: Path) -> dict[str, str | None]:
 
 def test_a_right_answer_a_wrong_one_and_a_known_one(tmp_path: Path):
     with Running(Watched(), record=tmp_path) as server:
-        right = ask(server, "6 times 7?")
-        wrong = ask(server, "6 times 8?")
-        known = ask(server, "6 times 9?")
-        ask(server, "nothing is known of this one")
+        right = server.ask("6 times 7?")
+        wrong = server.ask("6 times 8?")
+        known = server.ask("6 times 9?")
+        server.ask("nothing is known of this one")
         status, told = tell(server, right["id"], right=True)
         assert (status, told["answer"], told["right"]) == (200, "42", True)
         assert tell(server, wrong["id"], right=False)[0] == 200
@@ -63,7 +40,7 @@ def test_a_right_answer_a_wrong_one_and_a_known_one(tmp_path: Path):
 
 def test_the_last_verdict_counts_and_a_wrong_answer_takes_back_only_itself(tmp_path: Path):
     with Running(Watched(dice(40)), record=tmp_path) as server:
-        first, second = ask(server, "6 times 7?", seed=1), ask(server, "6 times 7?", seed=2)
+        first, second = server.ask("6 times 7?", seed=1), server.ask("6 times 7?", seed=2)
         assert first["kace"]["answer"] != second["kace"]["answer"]
         tell(server, first["id"], right=True)
         tell(server, second["id"], right=False)
@@ -78,7 +55,7 @@ def test_the_last_verdict_counts_and_a_wrong_answer_takes_back_only_itself(tmp_p
 def test_a_stream_has_the_id_and_it_lives_through_a_restart(tmp_path: Path):
     body = {"model": "kace", "messages": [{"role": "user", "content": "6 times 7?"}], "stream": True}
     with Running(Watched(), record=tmp_path) as server:
-        _, events = post(f"{server.base_url}/chat/completions", body)
+        _, events = server.post("chat/completions", body)
     name = json.loads(events.decode().split("\n")[0].removeprefix("data: "))["id"]
     with Running(Watched(), record=tmp_path) as server:
         assert tell(server, name, right=True)[0] == 200
@@ -87,7 +64,7 @@ def test_a_stream_has_the_id_and_it_lives_through_a_restart(tmp_path: Path):
 
 def test_what_cannot_be_recorded_is_refused(tmp_path: Path):
     with Running(Watched(), record=tmp_path) as server:
-        reply = ask(server, "6 times 7?")
+        reply = server.ask("6 times 7?")
         for name in ("chatcmpl-00-0123456789abcdef-0", "x", "chatcmpl-1-../../etc/passwd-0"):
             status, error = tell(server, name, right=True)
             assert (status, error["code"]) == (404, "not_found"), name
@@ -99,10 +76,10 @@ def test_what_cannot_be_recorded_is_refused(tmp_path: Path):
             assert (status, error["code"]) == (502, "refused")
         assert tell(server, reply["id"], right=True)[0] == 200
     with Running(Watched()) as server:
-        status, error = tell(server, ask(server, "6 times 7?")["id"], right=True)
+        status, error = tell(server, server.ask("6 times 7?")["id"], right=True)
         assert (status, error["code"]) == (404, "not_found")
     with Running(Watched(silent), record=tmp_path / "none") as server:
-        status, error = tell(server, ask(server, "6 times 7?")["id"], right=True)
+        status, error = tell(server, server.ask("6 times 7?")["id"], right=True)
         assert status == 400 and "had no answer" in error["message"]
 
 
@@ -115,7 +92,7 @@ def test_keys_are_not_kept_in_answers(tmp_path: Path):
     secret = "verdict-canary-0123456789"
     keep_secret(secret)
     with Running(Watched(), record=tmp_path) as server:
-        name = ask(server, f"My key is {secret}. What is 6 times 7?")["id"]
+        name = server.ask(f"My key is {secret}. What is 6 times 7?")["id"]
         assert tell(server, name, answer=f"42 {secret}")[0] == 200
     assert all(secret.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert answers(tmp_path) == {"My key is [redacted]. What is 6 times 7?": "42 [redacted]"}
@@ -125,7 +102,7 @@ def test_the_record_is_learned_from_and_evaluated_on(tmp_path: Path):
     model = ("--model", "scripted/dice?sides=2")
     with Running("scripted/dice?sides=2", record=tmp_path / "served") as server:
         for number in range(12):
-            reply = ask(server, f"Add {number} and one.")
+            reply = server.ask(f"Add {number} and one.")
             tell(server, reply["id"], **({"right": True} if number % 2 else {"answer": "7"}))
     measured = run_kace(
         tmp_path, "eval", "--data", "served", *model, "--seeds", "1", "--reuse", "served", "--max-calls", "1", "--json"

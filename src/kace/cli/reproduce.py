@@ -33,7 +33,7 @@ from kace.errors import UsageError
 from kace.files import write_atomic
 from kace.learning.report import LADDER_ATTEMPTS
 from kace.learning.study import bill_of, read_bill
-from kace.models.cache import CallStore
+from kace.models.cache import read_calls
 from kace.problems import (
     DATA,
     SPLITS,
@@ -261,8 +261,8 @@ def _run(words: Sequence[str], folder: Path, config: Config) -> None:
 
     cap = []
     if config.max_usd is not None:
-        stores = map(CallStore, folder.rglob("calls"))
-        calls = chain.from_iterable(store.records() for store in stores)
+        stores = folder.rglob("calls")
+        calls = chain.from_iterable(map(read_calls, stores))
         spent = bill_of(calls, config).usd or 0.0
         cap = ["--max-usd", f"{max(config.max_usd - spent, LEAST_USD):.6f}"]
     note(f"kace: {shlex.join(words)}")

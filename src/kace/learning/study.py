@@ -719,7 +719,7 @@ async def open_workbench(
         log = opened.enter_context(StepLog(folder, manifest, observer))
         calls = CallStore(inside(folder, "calls"))
         calls.prompts = config.problem_texts
-        opened.callback(write_bill, folder, calls, config)
+        opened.callback(write_bill, folder, config)
         opened.callback(calls.close)
         opening = open_session(
             config, calls=calls, model=model, observer=observer
@@ -944,9 +944,9 @@ def _part_of(record: CallRecord, role: str) -> str:
     return f"epoch {epoch} {phase}" if epoch else "all epochs"
 
 
-def write_bill(folder: Path, calls: CallStore, config: Config) -> None:
+def write_bill(folder: Path, config: Config) -> None:
     """Write what a training's calls cost beside its steps."""
-    bill = bill_of(calls.records(), config)
+    bill = bill_of(read_calls(inside(folder, "calls")), config)
     write_atomic(folder / "bill.json", bill.model_dump_json(indent=2) + "\n")
 
 

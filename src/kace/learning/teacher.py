@@ -310,7 +310,7 @@ def open_teacher(config: Config) -> ChatModel:
     Ledger(config.caps(), config.prices).require_price(config.teacher)
     provider, _, name = config.teacher.partition("/")
     if provider == "replay":
-        return Replay.open(Path(name), teacher=True)
+        return Replay(Path(name), teacher=True)
     return open_model(config.for_teacher())
 
 

@@ -48,7 +48,7 @@ def open_unlimited(config: Config) -> ChatModel:
         case "replay":
             from kace.models.cache import Replay
 
-            return Replay.open(Path(name))
+            return Replay(Path(name))
         case "exchange":
             from kace.models.exchange import Exchange
 
@@ -77,13 +77,9 @@ def _open_remote(config: Config) -> ChatModel:
         kind = AnthropicModel
         urls = config.anthropic_base_url
         key = config.anthropic_api_key
+    secret = key.get_secret_value() if key else None
     remotes = []
     for url in base_urls(urls) or (None,):
-        remote = kind(
-            name,
-            base_url=url,
-            api_key=key.get_secret_value() if key else None,
-            name=config.model,
-        )
+        remote = kind(name, base_url=url, api_key=secret, name=config.model)
         remotes.append(remote)
     return Servers(remotes) if len(remotes) > 1 else remotes[0]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import fsum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from weakref import WeakKeyDictionary
 
 ASK_TRIES = 2
 ASK_TOKENS = 512
@@ -228,6 +230,25 @@ class ChatModel(Protocol):
 
     async def aclose(self) -> None:
         """Release connections, processes and memory. Safe to call twice."""
+
+
+class PerLoop(Generic[T]):
+    """A value per event loop, since locks and connections belong to one."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._values = WeakKeyDictionary[AbstractEventLoop, T]()
+
+    def get(self) -> T:
+        """Return the value of the running loop."""
+        loop = get_running_loop()
+        if loop not in self._values:
+            self._values[loop] = self._make()
+        return self._values[loop]
+
+    def pop(self) -> T | None:
+        """Remove and return the value of the running loop, if it has one."""
+        return self._values.pop(get_running_loop(), None)
 
 
 class Wrapper:

@@ -21,6 +21,7 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Mapping,
+    Sequence,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -126,7 +127,6 @@ class Batched(Wrapper):
         self._most = min(size or jobs.MOST_REQUESTS, jobs.MOST_REQUESTS)
         self._folder = inside(calls.folder.parent, "batches")
         self._waiting: dict[str, tuple[Request, asyncio.Future[Reply]]] = {}
-        self._arrived = 0
         self._open = self._read_left()  # submitted, or perhaps
         self._work: asyncio.Task[None] | None = None
         self._broken: Exception | None = None
@@ -159,10 +159,8 @@ class Batched(Wrapper):
             return replace(kept, cached=False)
         if self._broken:
             raise self._broken
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[Reply] = loop.create_future()
+        reply = asyncio.Future[Reply]()
         self._waiting[key] = (request, reply)
-        self._arrived += 1
         if self._work is None:
             self._work = asyncio.create_task(self._run())
         try:
@@ -218,8 +216,8 @@ class Batched(Wrapper):
     async def _submit_waiting(self) -> None:
         """Wait until no new request comes, then submit those that are in no batch."""
         seen = -1
-        while seen != self._arrived:
-            seen = self._arrived
+        while seen != len(self._waiting):
+            seen = len(self._waiting)
             await asyncio.sleep(QUIET)
         submitted: set[str] = set()
         for batch in self._open:
@@ -231,13 +229,13 @@ class Batched(Wrapper):
             if key in submitted:
                 continue
             line = self._jobs.encode(key, request)
-            size += len(line) + 2
-            full = size > FULL * self._jobs.MOST_BYTES
-            if lines and (full or len(lines) >= self._most):
+            full = size + len(line) > FULL * self._jobs.MOST_BYTES
+            if lines and (full or len(lines) == self._most):
                 await self._submit(lines, attempts)
                 lines = []
                 attempts = {}
-                size = len(line) + 2
+                size = 0
+            size += len(line) + 2
             lines.append(line)
             attempts[key] = request.attempt
         if lines:
@@ -247,14 +245,13 @@ class Batched(Wrapper):
         self, lines: list[bytes], attempts: dict[str, AttemptKey]
     ) -> None:
         """Submit a batch. After a lost reply, `_find` looks for its job."""
-        start, between, end = self._jobs.FRAME
-        content = start + between.join(lines) + end
         batch = RequestBatch(model=self.identity, attempts=attempts)
-        batch.since = await self._jobs.find_newest()
+        newest = await anext(self._jobs.list_newest(), None)
+        batch.since = newest.id if newest else ""
         self._note(batch)
         self._open.append(batch)
         try:
-            batch.job = await self._jobs.submit(content, batch.tag)
+            batch.job = await self._jobs.submit(lines, batch.tag)
         except (RateLimited, Transient):
             raise
         except (ModelError, KaceError):
@@ -276,13 +273,13 @@ class Batched(Wrapper):
             if not batch.job and not await self._find(batch):
                 self._drop(batch)
                 continue
-            status = await self._jobs.status(batch.job)
-            batch.done = status.done
-            if status.refused:
+            job = await self._jobs.look_up(batch.job)
+            batch.done = job.done
+            if job.refused:
                 self._drop(batch)
-                refused = f"{batch.job} is refused: {status.outcome}"
-            elif status.outcome:
-                await self._collect(batch, status)
+                refused = f"{job.id} is refused: {job.refused}"
+            elif job.outcome:
+                await self._collect(batch, job)
         if refused:
             raise KaceError(
                 refused,
@@ -296,21 +293,24 @@ class Batched(Wrapper):
         known = {other.job for other in self._open}
         for wait in (0.0, SETTLE):  # it may not be listed at once
             await asyncio.sleep(wait)
-            for job in await self._jobs.find(batch):
-                if job not in known:
-                    batch.job = job
-                    return True
+            async for job in self._jobs.list_newest():
+                if job.id == batch.since:
+                    break
+                ours = job.mark in (batch.tag, len(batch.attempts))
+                if ours and job.id not in known:
+                    batch.job = job.id  # the oldest such one
+            if batch.job:
+                return True
         return False
 
-    async def _collect(self, batch: RequestBatch, status: JobStatus) -> None:
+    async def _collect(self, batch: RequestBatch, job: Job) -> None:
         """Keep the replies of a job, unless it is not that of the batch."""
         answered: set[str] = set()
-        strange: set[str] = set()
+        strange = False
         faults: dict[str, Exception] = {}
-
-        async for key, result in self._jobs.results(status):
+        async for key, result in self._jobs.results(job):
             if key not in batch.attempts:
-                strange.add(key)
+                strange = True
                 continue
             answered.add(key)
             if key in self._calls:
@@ -326,18 +326,18 @@ class Batched(Wrapper):
                 self._calls.keep(record, self._waiting[key][0])
             else:  # requested by an earlier process
                 self._calls.put(record)
-        if strange - {""} and not answered:  # an untagged job of somebody else
+        if strange and not answered:  # an untagged job of somebody else
             batch.since = batch.job
             batch.job = ""
             return
         what = (
-            f"{batch.job} is {status.outcome}, {len(answered):,} of "
+            f"{job.id} is {job.outcome}, {len(answered):,} of "
             f"{counted(len(batch.attempts), 'request')} answered"
         )
         log.warning("batch: %s", what)
         self._drop(batch)
         missed: Exception = Unfinished(what)
-        if status.outcome == "cancelled":
+        if job.outcome == "cancelled":
             fix = "run the same command to submit the others again"
             missed = KaceError(what, fix=fix)
         for key in batch.attempts.keys() & self._waiting.keys():
@@ -397,19 +397,17 @@ PAGE = 100
 ENDED = ("completed", "expired", "cancelled", "failed")
 
 
-class Absent(KaceError):
-    """A 404. Of a batch API, only jobs and their results may be missing."""
-
-
 @dataclass(frozen=True, slots=True)
-class JobStatus:
-    """The status of a job, as its provider reports it."""
+class Job:
+    """A job, as its provider reports it."""
 
-    outcome: str  # why it ended: completed, expired, cancelled or an error
-    done: int = 0  # requests that are finished
-    answered: int = 0  # of those, with a reply
-    results: tuple[str, ...] = ()  # the paths of its results
-    refused: bool = False  # it ended without having begun
+    id: str
+    mark: object  # the tag it carries; without tags, the number of its requests
+    outcome: str  # once it has ended: completed, expired, cancelled or failed
+    done: int  # requests that are finished
+    answered: int  # of those, with a reply
+    results: tuple[str, ...]  # the paths of its results
+    refused: str = ""  # why it ended without having begun
 
 
 class Jobs(ABC):
@@ -419,7 +417,6 @@ class Jobs(ABC):
     MOST_BYTES: ClassVar[int]
     PATH: ClassVar[str]  # where jobs are created, listed and looked up
     NEXT: ClassVar[str]  # the parameter of the next page of the list
-    FRAME: ClassVar[tuple[bytes, bytes, bytes]]  # around and between requests
     ENTRY: ClassVar[Mapping[str, str]] = {}  # what each request of a job has
     BODY: ClassVar[str]  # the name of its body there
 
@@ -427,15 +424,14 @@ class Jobs(ABC):
         self.remote = remote
 
     @abstractmethod
-    async def submit(self, requests: bytes, tag: str) -> str:
-        """Create a job and return its id. After a `Transient`, see `find`."""
+    async def submit(self, lines: Sequence[bytes], tag: str) -> str:
+        """Create a job of encoded requests and return its id.
+
+        After a `Transient`, it may exist and is looked for in the list.
+        """
 
     @abstractmethod
-    def _read_status(self, job: Any) -> JobStatus: ...
-
-    @abstractmethod
-    def _may_be(self, job: Any, batch: RequestBatch) -> bool:
-        """Whether a listed job may be the one of a batch."""
+    def _read_job(self, fields: Any) -> Job: ...
 
     @abstractmethod
     def _read_result(self, line: Any) -> tuple[int, Any]:
@@ -447,61 +443,43 @@ class Jobs(ABC):
         entry = {"custom_id": key, **self.ENTRY, self.BODY: body}
         return json.dumps(entry, separators=(",", ":")).encode()
 
-    async def status(self, job: str) -> JobStatus:
-        """Return the status of a job."""
-        path = f"{self.PATH}/{quote(job, safe='')}"
-        status = await self._call(self._read_status, "GET", path)
-        if status.answered:
+    async def look_up(self, name: str) -> Job:
+        """Return a job by its id."""
+        path = f"{self.PATH}/{quote(name, safe='')}"
+        job = await self._call(self._read_job, "GET", path)
+        if job.answered:
             self.remote.answered = True
-        return status
+        return job
 
-    async def find_newest(self) -> str:
-        """Return the newest job of the account."""
-        async for job, _ in self._list():
-            return job
-        return ""
+    async def list_newest(self) -> AsyncIterator[Job]:
+        """Yield the jobs of the account, newest first."""
 
-    async def find(self, batch: RequestBatch) -> list[str]:
-        """Return the jobs that may be the one of a batch, oldest first."""
-        found: list[str] = []
-        async for job, fields in self._list():
-            if job == batch.since:
-                break
-            if self._may_be(fields, batch):
-                found.insert(0, job)
-        return found
-
-    async def _list(self) -> AsyncIterator[tuple[str, Any]]:
-        """Yield the jobs of the account with their ids, newest first."""
-
-        def read(page: Any) -> tuple[dict[str, Any], bool]:
-            jobs = {_read_id(job): job for job in page["data"]}
+        def read(page: Any) -> tuple[Sequence[Job], bool]:
+            jobs = [self._read_job(fields) for fields in page["data"]]
             return jobs, bool(page.get("has_more"))
 
         path = f"{self.PATH}?limit={PAGE}"
         after = ""
         for _ in range(PAGES):
             jobs, more = await self._call(read, "GET", path + after)
-            for job, fields in jobs.items():
-                yield job, fields
-                after = f"&{self.NEXT}={quote(job, safe='')}"
+            for job in jobs:
+                yield job
+                after = f"&{self.NEXT}={quote(job.id, safe='')}"
             if not more:
                 break
 
-    async def results(
-        self, status: JobStatus
-    ) -> AsyncIterator[tuple[str, Any]]:
-        """Yield the keys and results of a job, except those no longer kept.
-
-        The key of a damaged line is empty.
-        """
-        for path in status.results:
+    async def results(self, job: Job) -> AsyncIterator[tuple[str, Any]]:
+        """Yield the keys and results of a job."""
+        for path in job.results:
             try:
                 async with self._open("GET", path) as response:
                     async for line in response.content:
-                        yield read_result(line)
-            except Absent:
-                log.warning("batch: %s no longer has %s", self.remote.url, path)
+                        try:
+                            result = json.loads(line)
+                            key = str(result["custom_id"])
+                        except MALFORMED:
+                            continue
+                        yield key, result
             except ValueError:  # aiohttp's, of a line longer than a body may be
                 raise KaceError(
                     "the results of a job are too large",
@@ -518,24 +496,21 @@ class Jobs(ABC):
         except MALFORMED:
             raise Unfinished("unreadable result") from None
         data = json.dumps(body).encode()
-        if status != 200:
-            raise self._fault(Response(status, {}, data))
-        try:
-            reply = self.remote.read_reply(data, 0.0)
-        except ModelError as error:
-            raise Unfinished(error.message) from None
-        return replace(reply, batch=True)
-
-    def _fault(self, response: Response) -> Exception:
+        if status == 200:
+            try:
+                return replace(self.remote.read_reply(data, 0.0), batch=True)
+            except ModelError as fault:
+                raise Unfinished(fault.message) from None
+        response = Response(status, {}, data)
         error = self.remote.error_of(response)
         name = self.remote.find_unsupported(response, frozenset())
         if name:
             self.remote.leave_out(name)
         if name or isinstance(error, RateLimited | Transient):
-            return Unfinished(error.message)
+            raise Unfinished(error.message)
         if isinstance(error, ModelError):
             error.billed = False
-        return error
+        raise error
 
     async def _call(
         self, read: Callable[[Any], T], method: str, path: str, **sent: Any
@@ -555,13 +530,13 @@ class Jobs(ABC):
     async def _open(
         self, method: str, path: str, **sent: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield a successful response; a 404 raises `Absent`."""
+        """Send a request and yield a successful response."""
         timeout = aiohttp.ClientTimeout(None, sock_read=READ_SECONDS)
         async with self.remote.client.open(
             method, path, timeout=timeout, **sent
         ) as response:
             if response.status == 404:
-                raise Absent(
+                raise KaceError(
                     f"{self.remote.url} has no batch API, or no such batch under this "
                     "key",
                     fix=f"leave out --batch, or set {self.remote.KEY} to the key that "
@@ -576,9 +551,7 @@ class Jobs(ABC):
 
 def open_jobs(model: ChatModel) -> Jobs:
     """Return the jobs of a model. Raises `UsageError` if its provider has none."""
-    inner = model
-    while isinstance(inner, Wrapper):
-        inner = inner.model
+    inner = model.model if isinstance(model, Wrapper) else model
     if isinstance(inner, OpenAIModel):
         return OpenAIJobs(inner)
     if isinstance(inner, AnthropicModel):
@@ -589,10 +562,6 @@ def open_jobs(model: ChatModel) -> Jobs:
     )
 
 
-def _read_id(job: Any) -> str:
-    return str(job["id"])
-
-
 class OpenAIJobs(Jobs):
     """OpenAI's Batch API, and that of compatible servers."""
 
@@ -600,49 +569,56 @@ class OpenAIJobs(Jobs):
     MOST_BYTES = 200_000_000
     PATH = "/batches"
     NEXT = "after"
-    FRAME = (b"", b"\n", b"\n")
     ENTRY: ClassVar[Mapping[str, str]] = {
         "method": "POST",
         "url": "/v1/chat/completions",
     }
     BODY = "body"
 
-    async def submit(self, requests: bytes, tag: str) -> str:
+    async def submit(self, lines: Sequence[bytes], tag: str) -> str:
         """Upload the requests, and create a job of them that carries the tag."""
+
+        def read_id(fields: Any) -> str:
+            return str(fields["id"])
+
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
-        file = io.BytesIO(requests)
+        file = io.BytesIO(b"\n".join(lines) + b"\n")
         form.add_field("file", file, filename=f"kace-{tag}.jsonl")
-        uploaded = await self._call(_read_id, "POST", "/files", data=form)
-        job = {
+        uploaded = await self._call(read_id, "POST", "/files", data=form)
+        fields = {
             "input_file_id": uploaded,
             "endpoint": self.ENTRY["url"],
             "completion_window": "24h",
             "metadata": {"kace": tag},
         }
-        return await self._call(_read_id, "POST", self.PATH, json=job)
+        job = await self._call(self._read_job, "POST", self.PATH, json=fields)
+        return job.id
 
-    def _may_be(self, job: Any, batch: RequestBatch) -> bool:
-        return bool((job.get("metadata") or {}).get("kace") == batch.tag)
-
-    def _read_status(self, job: Any) -> JobStatus:
-        state = str(job["status"])
-        counts = job.get("request_counts") or {}
+    def _read_job(self, fields: Any) -> Job:
+        state = str(fields["status"])
+        counts = fields.get("request_counts") or {}
         answered = counts.get("completed") or 0
-        done = answered + (counts.get("failed") or 0)
+        output = fields.get("output_file_id")
         results = []
-        for file in (job.get("output_file_id"), job.get("error_file_id")):
+        for file in (output, fields.get("error_file_id")):
             if file:
                 results.append(f"/files/{quote(file, safe='')}/content")
-        refused = state == "failed" and not results
-        outcome = state if state in ENDED else ""
+        refused = ""
+        if state == "failed" and not results:
+            errors = (fields.get("errors") or {}).get("data") or [{}]
+            refused = one_line(str(errors[0].get("message") or state))
         # A completed job that has no file of its paid replies yet has not ended.
-        if state == "completed" and answered and not job.get("output_file_id"):
-            outcome = ""
-        if refused:
-            errors = (job.get("errors") or {}).get("data") or [{}]
-            outcome = one_line(str(errors[0].get("message") or state))
-        return JobStatus(outcome, done, answered, tuple(results), refused)
+        missing = state == "completed" and answered and not output
+        return Job(
+            str(fields["id"]),
+            (fields.get("metadata") or {}).get("kace"),
+            state if state in ENDED and not missing else "",
+            answered + (counts.get("failed") or 0),
+            answered,
+            tuple(results),
+            refused,
+        )
 
     def _read_result(self, line: Any) -> tuple[int, Any]:
         response = line.get("response")
@@ -662,7 +638,6 @@ class AnthropicJobs(Jobs):
     MOST_BYTES = 256_000_000
     PATH = "/v1/messages/batches"
     NEXT = "after_id"
-    FRAME = (b'{"requests":[\n', b",\n", b"\n]}\n")
     BODY = "params"
     # The status of Anthropic's kinds of error, which a result does not have.
     STATUS: ClassVar[Mapping[str, int]] = {
@@ -674,34 +649,38 @@ class AnthropicJobs(Jobs):
         "request_too_large": 413,
     }
 
-    async def submit(self, requests: bytes, tag: str) -> str:
+    async def submit(self, lines: Sequence[bytes], tag: str) -> str:
         """Send all requests as one list."""
-        return await self._call(
-            _read_id,
+        requests = b'{"requests":[\n' + b",\n".join(lines) + b"\n]}\n"
+        job = await self._call(
+            self._read_job,
             "POST",
             self.PATH,
             data=io.BytesIO(requests),
             headers={"content-type": "application/json"},
         )
+        return job.id
 
-    def _may_be(self, job: Any, batch: RequestBatch) -> bool:
-        counts = job.get("request_counts") or {}
-        return bool(sum(counts.values()) == len(batch.attempts))
-
-    def _read_status(self, job: Any) -> JobStatus:
-        counts = job.get("request_counts") or {}
-        answered = counts.get("succeeded") or 0
-        done = sum(counts.values()) - (counts.get("processing") or 0)
-        if job["processing_status"] != "ended":
-            return JobStatus("", done, answered)
-        outcome = "completed"
-        if counts.get("canceled"):
-            outcome = "cancelled"
-        elif counts.get("expired"):
-            outcome = "expired"
-        path = f"{self.PATH}/{quote(_read_id(job), safe='')}/results"
-        results = (path,) if job.get("results_url") else ()
-        return JobStatus(outcome, done, answered, results)
+    def _read_job(self, fields: Any) -> Job:
+        counts = fields.get("request_counts") or {}
+        size = sum(counts.values())
+        outcome = ""
+        if fields["processing_status"] == "ended":
+            outcome = "completed"
+            if counts.get("canceled"):
+                outcome = "cancelled"
+            elif counts.get("expired"):
+                outcome = "expired"
+        name = str(fields["id"])
+        path = f"{self.PATH}/{quote(name, safe='')}/results"
+        return Job(
+            name,
+            size,
+            outcome,
+            size - (counts.get("processing") or 0),
+            counts.get("succeeded") or 0,
+            (path,) if fields.get("results_url") else (),
+        )
 
     def _read_result(self, line: Any) -> tuple[int, Any]:
         result = line["result"]
@@ -712,12 +691,3 @@ class AnthropicJobs(Jobs):
         error = result["error"]
         kind = (error.get("error") or error).get("type")
         return self.STATUS.get(kind, 500), error
-
-
-def read_result(line: bytes) -> tuple[str, Any]:
-    """Return the key of a result and the result. The key of a damaged line is empty."""
-    try:
-        result = json.loads(line)
-        return str(result["custom_id"]), result
-    except MALFORMED:
-        return "", None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -86,16 +85,10 @@ class CallRecord(BaseModel):
             key=key,
             v=1,
             model=model,
-            problem=attempt.problem,
-            seed=attempt.seed,
-            tier=attempt.tier,
-            index=attempt.index,
+            **asdict(attempt),
             text=reply.text.encode("utf-8", "replace").decode(),
             finish=reply.finish,
-            input=reply.usage.input,
-            cached=reply.usage.cached,
-            output=reply.usage.output,
-            written=reply.usage.written,
+            **asdict(reply.usage),
             seconds=round(reply.seconds, 4),
             confidence=reply.confidence,
             batch=reply.batch,
@@ -141,14 +134,6 @@ class CallStore:
 
     def __contains__(self, key: str) -> bool:
         return key[:HEAD] in self._places
-
-    def records(self) -> Iterator[CallRecord]:
-        """Yield every call that can be read, one at a time."""
-        segments = {segment: None for segment, _ in self._places.values()}
-        for segment in segments:
-            for _, _, line in whole_lines(segment):
-                with suppress(ValidationError):
-                    yield CallRecord.model_validate_json(line)
 
     def get(self, key: str) -> Reply | None:
         """Return the reply kept under a key."""
@@ -206,7 +191,7 @@ class CallStore:
         while not place.exists():
             place = place.parent
         if shutil.disk_usage(place).free < MIN_FREE:
-            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            full = OSError(errno.ENOSPC, "no space left on device")
             raise cannot_write(self.folder, full)
 
     def close(self) -> None:
@@ -256,51 +241,48 @@ class Cached(Wrapper):
         self.store.close()
 
 
-def read_calls(path: Path) -> list[CallRecord]:
-    """Return all records of a segment. Raises `DataError` for a malformed line."""
-    records = []
-    with readable(path, "name a recorded calls file"):
-        for number, _, line in whole_lines(path):
-            try:
-                records.append(CallRecord.model_validate_json(line))
-            except ValidationError as error:
-                reason = error.errors()[0]["msg"]
-                raise DataError(
-                    f"{path}:{number}: not a call record ({reason})",
-                    fix="cut that line out",
-                ) from None
-    return records
+def read_calls(place: Path) -> Iterator[CallRecord]:
+    """Yield the records of a segment, or of each segment in a folder.
+
+    Raises `DataError` for a malformed line.
+    """
+    segments = [place] if place.is_file() else sorted(place.glob("*.jsonl*"))
+    for segment in segments:
+        with readable(segment, "name a recorded calls file"):
+            for number, _, line in whole_lines(segment):
+                try:
+                    yield CallRecord.model_validate_json(line)
+                except ValidationError as error:
+                    reason = error.errors()[0]["msg"]
+                    raise DataError(
+                        f"{segment}:{number}: not a call record ({reason})",
+                        fix="cut that line out",
+                    ) from None
 
 
 class Replay:
-    """A model that answers from records; an unrecorded request stops the run."""
+    """A model that answers from records; an unrecorded request stops the run.
 
-    def __init__(self, records: Sequence[CallRecord], source: str) -> None:
-        if not records:
+    Reads a segment, a calls folder or a run: its solver's calls or its teacher's.
+    """
+
+    def __init__(self, path: Path, *, teacher: bool = False) -> None:
+        folder = inside(path, "calls") if (path / "calls").is_dir() else path
+        self._records: dict[str, CallRecord] = {}
+        models: dict[str, None] = {}
+        for record in read_calls(folder):
+            if (record.tier == TEACHER) is teacher:
+                self._records[record.key] = record
+                models[record.model] = None
+        if not models:
             raise DataError(
-                f"{source}: no recorded calls",
+                f"{path}: no recorded calls",
                 fix="name the calls folder of a run",
             )
-        self.source = source
-        self.name = f"replay/{source}"
-        self._records = {record.key: record for record in records}
-        self._models = list(dict.fromkeys(record.model for record in records))
+        self._models = list(models)
+        self.name = f"replay/{path}"
         # The recorded model's, so that requests have the keys of the recording.
         self.identity = self._models[0]
-
-    @classmethod
-    def open(cls, path: Path, *, teacher: bool = False) -> Replay:
-        """Read a segment, a calls folder or a run: its solver's calls or its teacher's."""
-        folder = inside(path, "calls") if (path / "calls").is_dir() else path
-        segments = (
-            sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]
-        )
-        records = []
-        for segment in segments:
-            for record in read_calls(segment):
-                if (record.tier == TEACHER) is teacher:
-                    records.append(record)
-        return cls(records, str(path))
 
     async def complete(self, request: Request) -> Reply:
         """Return the recorded reply."""
@@ -310,7 +292,7 @@ class Replay:
                 return record.reply()
         at = request.attempt
         raise KaceError(
-            f"{self.source}: no recording of problem {at.problem} {at.tier} "
+            f"{self.name}: no recording of problem {at.problem} {at.tier} "
             f"attempt {at.index} seed {at.seed}",
             fix="replay with the problems, seed, preset, settings and kace version of the "
             "recorded run",

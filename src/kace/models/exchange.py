@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 SETTLED = (
     0.5  # seconds without a change, after which a reply counts as complete
 )
+POLL = 1.0  # seconds between two looks for a reply
 MAX_REPLY = 8_000_000  # bytes
 CHARS_PER_TOKEN = 4
 SLUG_LENGTH = 60
@@ -30,12 +31,9 @@ class Exchange:
     Without `wait`, a missing reply raises `Outstanding`.
     """
 
-    def __init__(
-        self, folder: Path, *, wait: bool = True, poll: float = 1.0
-    ) -> None:
+    def __init__(self, folder: Path, *, wait: bool = True) -> None:
         self.folder = folder
         self.wait = wait
-        self.poll = poll
         self.name = f"exchange/{folder}"
         self.identity = "exchange"  # of every folder: one may be moved
 
@@ -46,23 +44,22 @@ class Exchange:
         answer = self.folder / f"{name}.reply.md"
         if not question.exists():  # else it keeps its date
             write_atomic(question, _page(request, answer.name))
-        text = await _read_settled(answer)
-        if not text and not self.wait:
-            raise Outstanding((str(question),))
-        if not text:
-            log.warning(
-                "waiting for the reply to %s; answer there, or in a browser: "
-                "kace view %s",
-                question,
-                self.folder,
-            )
-        while not text:
-            await asyncio.sleep(self.poll)
-            text = await _read_settled(answer)
+        waiting = False
+        while not (text := await _read_settled(answer)):
+            if not self.wait:
+                raise Outstanding((str(question),))
+            if not waiting:
+                waiting = True
+                log.warning(
+                    "waiting for the reply to %s; answer there, or in a browser: "
+                    "kace view %s",
+                    question,
+                    self.folder,
+                )
+            await asyncio.sleep(POLL)
         prompt = sum(len(message.content) for message in request.messages)
-        usage = Usage(
-            input=prompt // CHARS_PER_TOKEN, output=len(text) // CHARS_PER_TOKEN
-        )
+        output = len(text) // CHARS_PER_TOKEN
+        usage = Usage(prompt // CHARS_PER_TOKEN, output=output)
         return Reply(text, Finish.STOP, usage, 0.0)
 
     async def aclose(self) -> None:
@@ -96,11 +93,9 @@ def _page(request: Request, reply: str) -> str:
 async def _read_settled(path: Path) -> str:
     """Return the text of a file that no longer changes, empty until it has one."""
     before = b""
-    now = _read(path)
-    while now != before:
+    while (now := _read(path)) != before:
         await asyncio.sleep(SETTLED)
         before = now
-        now = _read(path)
     try:
         text = now.decode("utf-8-sig")
     except UnicodeDecodeError as error:

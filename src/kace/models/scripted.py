@@ -61,13 +61,13 @@ def dice(sides: int) -> Script:
 
 
 def open_scripted(spec: str) -> Scripted:
-    """Open `steady`, `dice` or `dice?sides=6&latency=0.1`."""
+    """Open `steady`, `silent`, `dice` or `dice?sides=6&latency=0.1`."""
     name, _, query = spec.partition("?")
-    options = dict(parse_qsl(query))
+    options = {"sides": "6", "latency": "0", **dict(parse_qsl(query))}
     try:
-        thrown = dice(int(options.get("sides", 6)))
+        thrown = dice(int(options["sides"]))
         scripts = {"steady": steady, "silent": silent, "dice": thrown}
-        latency = float(options.get("latency", 0))
+        latency = float(options["latency"])
         return Scripted(scripts[name], name=spec, latency=latency)
     except (KeyError, ValueError):
         raise UsageError(

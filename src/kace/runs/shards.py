@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kace.errors import DataError, UsageError
 from kace.files import inside
-from kace.models.cache import CallStore
+from kace.models.cache import read_calls
 from kace.problems import Problem
 from kace.runs.manifest import HELD, Manifest, differences
 from kace.runs.run import Run
@@ -92,7 +92,7 @@ def merge_shards(folders: Sequence[Path], out: Path) -> Table:
             table = Table.open(folder)
             for problem in table.problems():
                 run.keep_text(problem)
-            for call in CallStore(inside(folder, "calls")).records():
+            for call in read_calls(inside(folder, "calls")):
                 if call.key not in run.calls:
                     run.calls.put(call)
             for solution in table.solutions(texts=False):

@@ -20,6 +20,7 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -49,8 +50,7 @@ from kace.files import LineLog
 from kace.ladder.ladder import Silent, solve
 from kace.ladder.record import Attempt, Solution, boxed
 from kace.ladder.session import Session, open_session
-from kace.models import open_model
-from kace.models.base import ChatModel, Usage
+from kace.models.base import ChatModel
 from kace.models.budget import Ledger
 from kace.problems import VERDICTS, Problem, check_problem_text
 from kace.report.server import Guard, Port, Ready, serve
@@ -62,6 +62,10 @@ log = logging.getLogger(__name__)
 SOLVER = "kace"
 JSON = "application/json"
 EVENT = b"data: %b\n\n"
+CODES = {
+    401: "invalid_api_key",
+    413: "body_too_large",
+}  # of the guard's denials
 MAX_BODY = 2_000_000
 MAX_ANSWER = 60  # characters of an answer in a step
 IGNORED = {
@@ -98,6 +102,7 @@ NEUTRAL: tuple[object, ...] = (
 
 _REPLY_ID = re.compile(r"chatcmpl-[0-9a-f]+-([0-9a-f]{16})-(-?[0-9]{1,19})")
 
+Fields = Mapping[str, object]
 OnStep = Callable[[str], None]
 """Gets one line for people per attempt."""
 T = TypeVar("T")
@@ -107,7 +112,7 @@ B = TypeVar("B", bound=BaseModel)
 # Requests
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """An error for the client."""
 
     def __init__(
@@ -118,27 +123,9 @@ class ApiError(Exception):
         status: int = 400,
         code: str = "invalid_value",
     ) -> None:
-        super().__init__(message)
-        self.message = one_line(message, 1_000)
+        super().__init__(status, one_line(message, 1_000))
         self.param = param
-        self.status = status
         self.code = code
-
-    def body(self) -> bytes:
-        """Return the error object, the same in a response and in an event."""
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        error = {
-            "message": self.message,
-            "type": kind,
-            "param": self.param,
-            "code": self.code,
-        }
-        return _encode({"error": error})
-
-    def response(self) -> Response:
-        """Return the error as a response. Failed calls were retried here already."""
-        headers = {"x-should-retry": "false"}
-        return Response(self.body(), self.status, headers, JSON)
 
 
 class _Part(BaseModel):
@@ -169,16 +156,6 @@ class ChatBody(BaseModel):
     n: Literal[1] | None = None  # one vote over many attempts
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
 
-    def check(self) -> None:
-        """Raise `ApiError` for a parameter that a ladder cannot honour."""
-        for name, value in (self.model_extra or {}).items():
-            if name not in IGNORED and value not in NEUTRAL:
-                raise ApiError(
-                    f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
-                    name[:60],
-                    code="unsupported_parameter",
-                )
-
 
 class VerdictBody(BaseModel):
     """Whether a reply was right, or the right answer."""
@@ -200,21 +177,29 @@ def read_body(body: bytes, kind: type[B]) -> B:
 
 
 def problem_of(body: ChatBody) -> Problem:
-    """Return the last user message, after the text of earlier messages."""
-    body.check()
+    """Return the last user message, after the text of earlier messages.
+
+    Raises `ApiError`, also for a parameter that a ladder cannot honour.
+    """
+    for name, value in (body.model_extra or {}).items():
+        if name not in IGNORED and value not in NEUTRAL:
+            raise ApiError(
+                f"'{name[:60]}' cannot be honoured: a solve gives one answer in text",
+                name[:60],
+                code="unsupported_parameter",
+            )
     *earlier, last = body.messages
     if last.role != "user" or not last.text().strip():
         raise ApiError(
             "there is no problem: the last message must be a user's, with text",
             "messages",
         )
-    parts = []
+    text = ""
     for message in earlier:
-        text = message.text().strip()
         if message.role in ("user", "assistant"):
-            text = f"{message.role.capitalize()}: {text}"
-        parts.append(text)
-    text = "\n\n".join([*parts, last.text().strip()])
+            text += f"{message.role.capitalize()}: "
+        text += f"{message.text().strip()}\n\n"
+    text += last.text().strip()
     try:
         check_problem_text(text, "messages")
     except DataError as error:
@@ -229,24 +214,19 @@ class Completion(NamedTuple):
     """The reply to a client. `kace` holds what OpenAI's format has no place for."""
 
     content: str
-    usage: Mapping[str, object]
-    kace: Mapping[str, object]
+    usage: Fields
+    kace: Fields
 
 
-def _body(
-    head: Mapping[str, object],
-    kind: str,
-    choice: Mapping[str, object],
-    **fields: object,
-) -> bytes:
+def _body(head: Fields, kind: str, choice: Fields, **fields: object) -> bytes:
     """Return a completion, or a part of one, in OpenAI's format."""
     whole = {"index": 0, "logprobs": None, **choice}
     return _encode({**head, "object": kind, "choices": [whole], **fields})
 
 
 def _chunk(
-    head: Mapping[str, object],
-    delta: Mapping[str, object],
+    head: Fields,
+    delta: Fields,
     finish: str | None = None,
     **fields: object,
 ) -> bytes:
@@ -256,18 +236,37 @@ def _chunk(
     return EVENT % _body(head, kind, choice, **fields)
 
 
-def _usage(usage: Usage) -> dict[str, object]:
-    """Return tokens as a completion counts them."""
-    return {
-        "prompt_tokens": usage.input,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
-    }
-
-
-def _encode(body: Mapping[str, object]) -> bytes:
+def _encode(body: Fields) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def as_denial(error: Exception) -> HTTPException:
+    """Return an error as one for the client."""
+    if isinstance(error, BudgetExceeded):
+        return ApiError(error.message, status=402, code="budget_exceeded")
+    if isinstance(error, KaceError):
+        log.warning("%s", redact(str(error)))
+        return ApiError(error.message, status=502, code="refused")
+    assert isinstance(error, HTTPException)
+    return error
+
+
+def _error(error: HTTPException) -> bytes:
+    """Return the error object, the same in a response and in an event."""
+    status = error.status_code
+    fields = {
+        "message": error.detail,
+        "type": "invalid_request_error" if status < 500 else "server_error",
+        "param": getattr(error, "param", None),
+        "code": getattr(error, "code", CODES.get(status, "bad_request")),
+    }
+    return _encode({"error": fields})
+
+
+def _render(error: HTTPException) -> Response:
+    """Return an error as a response. Failed calls were retried here already."""
+    headers = {"x-should-retry": "false", **(error.headers or {})}
+    return Response(_error(error), error.status_code, headers, JSON)
 
 
 # The server
@@ -314,10 +313,14 @@ async def open_service(
     """Open what solves requests. A model that is given stays the caller's to close."""
     config = options.config
     async with AsyncExitStack() as stack:
-        if model is None:
-            model = open_model(config)
-            stack.push_async_callback(model.aclose)
-        Ledger(config.caps(), config.prices).require_price(model.name)
+        # The caps of the configuration hold per request; the session has none.
+        changes = {"max_calls": None, "max_usd": None, "batch": False}
+        unlimited = config.model_copy(update=changes)
+        session = await stack.enter_async_context(
+            open_session(unlimited, model=model, tree=options.tree)
+        )
+        bill = Ledger(config.caps(), config.prices)
+        bill.require_price(session.model.name)
         record = None
         if options.record:
             manifest = manifest_of(config, options.tree)
@@ -325,13 +328,6 @@ async def open_service(
             record = stack.enter_context(
                 Run(options.record, manifest, texts=config.problem_texts)
             )
-        # The caps of the configuration hold per request; the session has none.
-        unlimited = config.model_copy(
-            update={"max_calls": None, "max_usd": None}
-        )
-        session = await stack.enter_async_context(
-            open_session(unlimited, model=model, tree=options.tree)
-        )
         yield SolveService(session, config, record)
 
 
@@ -353,10 +349,8 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         return Response(b'{"status": "ok"}', media_type=JSON)
 
     async def home(request: Request) -> Response:
-        return PlainTextResponse(
-            f"kace is running with {served}\n"
-            "chat completions: /v1/chat/completions\n"
-        )
+        text = f"kace is running with {served}: POST /v1/chat/completions\n"
+        return PlainTextResponse(text)
 
     async def list_models(request: Request) -> Response:
         model = {"object": "model", "owned_by": SOLVER}
@@ -364,47 +358,35 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
         body = _encode({"object": "list", "data": models})
         return Response(body, media_type=JSON)
 
-    async def chat(request: Request) -> Response:
-        return await _answer(service, request)
-
     async def verdict(request: Request) -> Response:
         given = read_body(await request.body(), VerdictBody)
         return Response(_encode(service.keep_verdict(given)), media_type=JSON)
 
+    async def refuse(request: Request, error: Exception) -> Response:
+        return _render(as_denial(error))
+
     app = Starlette(
         routes=[
-            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route(
+                "/v1/chat/completions",
+                partial(_answer, service),
+                methods=["POST"],
+            ),
             Route("/v1/kace/verdict", verdict, methods=["POST"]),
             Route("/v1/models", list_models),
             Route("/healthz", health),
             Route("/", home),
         ],
-        exception_handlers={HTTPException: _render, ApiError: _render},
+        exception_handlers={HTTPException: refuse, KaceError: refuse},
     )
     return Guard(
         app,
         options.key,
         max_body=MAX_BODY,
         open_paths={"/healthz"},
-        render=_render_denial,
+        render=_render,
         on_answer=options.on_answer,
     )
-
-
-def _render(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        return _render_denial(error)
-    assert isinstance(error, ApiError)
-    return error.response()
-
-
-def _render_denial(denial: HTTPException) -> Response:
-    codes = {401: "invalid_api_key", 413: "body_too_large"}
-    status = denial.status_code
-    code = codes.get(status, "bad_request")
-    response = ApiError(denial.detail, status=status, code=code).response()
-    response.headers.update(denial.headers or {})
-    return response
 
 
 async def _answer(service: SolveService, request: Request) -> Response:
@@ -439,9 +421,9 @@ async def _stream(
     service: SolveService,
     problem: Problem,
     body: ChatBody,
-    head: Mapping[str, object],
+    head: Fields,
 ) -> AsyncIterator[bytes]:
-    """Yield the events of a solve, and a heartbeat while none come."""
+    """Yield the events of a solve."""
     steps: asyncio.Queue[str | None] = asyncio.Queue()
     solving = asyncio.create_task(
         service.solve(problem, body.seed, steps.put_nowait)
@@ -457,8 +439,8 @@ async def _stream(
         if (body.stream_options or {}).get("include_usage"):
             yield _chunk(head, {}, choices=[], usage=done.usage)
         yield EVENT % b"[DONE]"
-    except ApiError as error:
-        yield EVENT % error.body()
+    except (ApiError, KaceError) as error:
+        yield EVENT % _error(as_denial(error))
     finally:
         solving.cancel()
 
@@ -495,8 +477,6 @@ class SolveService:
         self, session: Session, config: Config, record: Run | None
     ) -> None:
         self.session = session
-        price = session.ledger.price(session.kit.model.name)
-        self._priced = price is not None
         self._config = config
         self._record = record
         self._places = asyncio.Semaphore(session.window)
@@ -507,45 +487,41 @@ class SolveService:
         seed: int | None = None,
         on_step: OnStep = lambda text: None,
     ) -> Completion:
-        """Solve the problem of one request. Raises `ApiError`."""
+        """Solve the problem of one request. Raises `ApiError` or `KaceError`."""
         ledger = self.session.ledger
         bill = Ledger(
             self._config.caps(), ledger.prices, uncounted=ledger.uncounted
         )
-        try:
-            # No more problems climb at once than keep the model busy.
-            async with self._places:
-                solution = await self._climb(problem, seed, bill, on_step)
-        except KaceError as error:
-            raise _as_api_error(error) from None
-        if solution.answer is None and solution.failed:
-            reason = solution.made[-1].detail or "no reply"
-            message = f"the model failed ({reason})"
-            raise ApiError(message, status=502, code="upstream_failed")
-        calls = {role: spent.calls for role, spent in bill.roles.items()}
-        usd = round(bill.usd, 6) if self._priced else None
-        details = {**_details(solution), "calls": calls, "usd": usd}
-        return Completion(_content(solution), _usage(bill.usage), details)
-
-    async def _climb(
-        self,
-        problem: Problem,
-        seed: int | None,
-        bill: Ledger,
-        on_step: OnStep,
-    ) -> Solution:
-        """Solve a problem, with its calls on a bill of its own, and record it."""
         record = self._record
         calls = None if record is None else record.calls
         kit = self.session.billed(bill, calls, seed)
         kit = replace(kit, observer=_Reporter(on_step))
-        if record is None:
-            return await solve(problem, kit)
-        record.keep_text(problem)
-        solution = await solve(problem, kit)
-        if record.pending(solution.problem, solution.seed):
-            record.keep(solution)
-        return solution
+        # No more problems climb at once than keep the model busy.
+        async with self._places:
+            if record is not None:
+                record.keep_text(problem)
+            solution = await solve(problem, kit)
+            if record is not None and record.pending(problem.id, kit.seed):
+                record.keep(solution)
+        if solution.answer is None and solution.failed:
+            reason = solution.made[-1].detail or "no reply"
+            message = f"the model failed ({reason})"
+            raise ApiError(message, status=502, code="upstream_failed")
+        spent = {role: each.calls for role, each in bill.roles.items()}
+        priced = bill.price(kit.model.name) is not None
+        usd = round(bill.usd, 6) if priced else None
+        details = {**_details(solution), "calls": spent, "usd": usd}
+        used = bill.usage
+        usage = {
+            "prompt_tokens": used.input,
+            "completion_tokens": used.output,
+            "total_tokens": used.input + used.output,
+            "prompt_tokens_details": {"cached_tokens": used.cached},
+        }
+        content = f"No answer was found in {len(solution.made)} attempts."
+        if solution.answer is not None:
+            content = solution.working or boxed(solution.answer)
+        return Completion(content, usage, details)
 
     # Verdicts
 
@@ -554,8 +530,11 @@ class SolveService:
         seed = self.session.kit.seed if seed is None else seed
         return f"chatcmpl-{secrets.token_hex(8)}-{problem.id}-{seed}"
 
-    def keep_verdict(self, verdict: VerdictBody) -> Mapping[str, object]:
-        """Record whether a reply was right, or the right answer. Raises `ApiError`."""
+    def keep_verdict(self, verdict: VerdictBody) -> Fields:
+        """Record whether a reply was right, or the right answer.
+
+        Raises `ApiError` or `KaceError`.
+        """
         if (verdict.right is None) == (verdict.answer is None):
             raise ApiError("give either 'right' or 'answer'", "right")
         found = _REPLY_ID.fullmatch(verdict.id)
@@ -576,11 +555,8 @@ class SolveService:
             "right": verdict.right,
             "answer": without_secrets(answer),
         }
-        try:
-            with LineLog(record.folder / VERDICTS) as verdicts:
-                verdicts.append(json.dumps(row, ensure_ascii=False))
-        except KaceError as error:
-            raise _as_api_error(error) from None
+        with LineLog(record.folder / VERDICTS) as verdicts:
+            verdicts.append(json.dumps(row, ensure_ascii=False))
         return {"object": "kace.verdict", "id": verdict.id, **row}
 
 
@@ -599,15 +575,8 @@ class _Reporter(Silent):
         self._on_step(f"{attempt.tier.value} attempt {number}: {result}.")
 
 
-def _as_api_error(error: KaceError) -> ApiError:
-    if isinstance(error, BudgetExceeded):
-        return ApiError(error.message, status=402, code="budget_exceeded")
-    log.warning("%s", redact(str(error)))
-    return ApiError(error.message, status=502, code="refused")
-
-
-def _details(solution: Solution) -> dict[str, object]:
-    """Return how the answer came about: the winner first, then by votes."""
+def _details(solution: Solution) -> Fields:
+    """Return how the answer came about: the most votes first, the winner before others."""
     groups = sorted(
         solution.classes,
         key=lambda each: (-len(each.positions), each.answer != solution.answer),
@@ -628,10 +597,3 @@ def _details(solution: Solution) -> dict[str, object]:
         "seconds": round(solution.seconds, 3),
         "seed": solution.seed,
     }
-
-
-def _content(solution: Solution) -> str:
-    """Return the working, or else the answer in a sentence."""
-    if solution.answer is None:
-        return f"No answer was found in {len(solution.made)} attempts."
-    return solution.working or boxed(solution.answer)

@@ -16,14 +16,14 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from kace.cards.card import Status
-from kace.cards.tree import EpistemicTree
-from kace.config import RetrievalConfig
-from kace.ladder.relevance import Relevance
+from kace.errors import KaceError
+from kace.ladder.retrieve import Retriever
 from kace.problems import Problem
 from kace.serve.app import (
     ApiError,
     ServerOptions,
     SolveService,
+    as_denial,
     open_service,
 )
 
@@ -60,11 +60,11 @@ Limit = Annotated[int, Field(ge=1, le=20)]
 async def serve_stdio(options: ServerOptions) -> None:
     """Answer a client until it closes standard input."""
     async with open_service(options) as service:
-        server = create_server(service, options)
+        server = create_server(service)
         await server.run_stdio_async()
 
 
-def create_server(service: SolveService, options: ServerOptions) -> MCPServer:
+def create_server(service: SolveService) -> MCPServer:
     """Return a server of the tools; without a tree, there is none to search in."""
     server = MCPServer(
         "kace",
@@ -93,8 +93,8 @@ def create_server(service: SolveService, options: ServerOptions) -> MCPServer:
 
         try:
             done = await service.solve(Problem(problem), seed, report)
-        except ApiError as error:
-            raise ToolError(error.message) from None
+        except (ApiError, KaceError) as error:
+            raise ToolError(as_denial(error).detail) from None
         finally:
             if steps:
                 await asyncio.wait(steps)
@@ -104,31 +104,27 @@ def create_server(service: SolveService, options: ServerOptions) -> MCPServer:
         whole: dict[str, Any] = json.loads(text)
         return whole
 
-    tree = options.tree
-    if tree is not None:
+    source = service.session.kit.source
+    if isinstance(source, Retriever):
 
         @server.tool(annotations=read_only)
         def search_cards(query: Query, limit: Limit = 5) -> dict[str, Any]:
             """Find the cards of the tree that are relevant to a problem or to a few words, the most relevant first."""
-            return find_cards(tree, options.config.retrieval, query, limit)
+            cards: list[dict[str, Any]] = []
+            for card_id, score in source.relevance.scores(query).items():
+                card = source.tree.card(card_id)
+                if card.status is not Status.DEPRECATED:
+                    row = {
+                        "card_id": card_id,
+                        "relevance": round(score, 3),
+                        "payload": card.payload,
+                    }
+                    cards.append(row)
+            cards.sort(key=lambda row: (-row["relevance"], row["card_id"]))
+            return {
+                "relevant": len(cards),
+                "threshold": source.relevance.threshold,
+                "cards": cards[:limit],
+            }
 
     return server
-
-
-def find_cards(
-    tree: EpistemicTree, config: RetrievalConfig, query: str, limit: int
-) -> dict[str, Any]:
-    """Return cards by the score that decides what attempts are shown."""
-    relevance = Relevance(tree, config)
-    cards: list[dict[str, Any]] = []
-    for card_id, score in relevance.scores(query).items():
-        card = tree.card(card_id)
-        if card.status is not Status.DEPRECATED:
-            shown = {"card_id": card_id, "relevance": round(score, 3)}
-            cards.append({**shown, "payload": card.payload})
-    cards.sort(key=lambda each: (-each["relevance"], each["card_id"]))
-    return {
-        "relevant": len(cards),
-        "threshold": relevance.threshold,
-        "cards": cards[:limit],
-    }
