@@ -11,14 +11,15 @@ from types import ModuleType
 
 import pytest
 
-from kace.baselines.lift import Effect, lift_of, read_skill, run_lift
+from kace.baselines.evaluate import Trial, run_trial
+from kace.baselines.lift import Effect, lift_of, open_lift, read_skill
 from kace.cards.card import CardError
 from kace.config import load_config
 from kace.errors import DataError
 from kace.ladder.prompt import NOTES
 from kace.models.base import Request
 from kace.models.scripted import Script, Scripted
-from kace.problems import Problem
+from kace.problems import Dataset, Problem
 from kace.runs.metrics import Clusters
 from kace.runs.run import Run
 from tests.command import run_kace
@@ -36,7 +37,9 @@ def measured(folder: Path, text: str, script: Script, pairs: int = 3) -> tuple[E
     skill = read_skill(skill_file)
     config = load_config({"model": "scripted/custom", "seed": 7}, env={"HOME": "/nonexistent"})
     with Run(folder / "run", {"v": 1}) as run:
-        asyncio.run(run_lift(run, PROBLEMS, config, skill, pairs, model=Scripted(script)))
+        trial = Trial("tiered", Dataset("numbers", "test", PROBLEMS, ""), config, 1)
+        system = open_lift(skill, config, pairs)
+        asyncio.run(run_trial(trial, run, model=Scripted(script), system=system))
         run.table.refresh()
         return lift_of(skill, run.table.solutions(), EACH)
 

@@ -30,11 +30,11 @@ def note(name: str, text: str = "said") -> str:
 
 
 def read(reply: str) -> Reading[str]:
-    return read_each(reply, NOTE, lambda block: block.text)
+    return read_each(reply, NOTE, lambda block: block["payload"])
 
 
 def ask(model: Said) -> Reading[str]:
-    return asyncio.run(Teacher(model, seed=3, max_tokens=900).ask("epoch 1 propose", "be brief", "write notes", read))
+    return asyncio.run(Teacher(model, seed=3, max_tokens=900).ask("epoch 1 propose", "be brief", ["write notes"], read))
 
 
 def bad(name: str, reason: str = "no") -> CardRefusal:

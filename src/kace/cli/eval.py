@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from kace.baselines.evaluate import Trial, run_trial
-from kace.baselines.lift import lift_of, read_skill, run_lift
+from kace.baselines.lift import lift_of, open_lift, read_skill
 from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
 from kace.cards.store import frozen_hash_of, open_tree
 from kace.cli.data import load_data
@@ -232,7 +232,7 @@ def lift(
     if context.cards:
         digest = text_digest(context.cards[0])
     system = {"name": "lift", "skill": digest, "attempts": 2 * pairs}
-    manifest = {**trial.manifest(), "system": system}
+    manifest = {**trial.manifest, "system": system}
     source = f"{system}{problems.hash}".encode()
     folder = out or default_folder(f"lift-{problems.name}", manifest, source)
     note_plan(trial, folder, dry_run)
@@ -241,14 +241,12 @@ def lift(
     prepare(config)
     with Run(folder, manifest, texts=config.problem_texts) as run:
         with RunProgress(len(trial.problems)) as progress:
-            work = run_lift(
+            work = run_trial(
+                trial,
                 run,
-                trial.problems,
-                config,
-                context,
-                pairs,
+                recalled=progress.recalled,
                 observer=progress,
-                on_known=progress.recalled,
+                system=open_lift(context, config, pairs),
             )
             run_async(work, resumable=True)
     table = Table.open(folder)

@@ -26,7 +26,7 @@ from kace.ladder.retrieve import estimate
 from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.measure import Comparison
 from kace.learning.propose import Proposals
-from kace.learning.revise import Revisions, Written
+from kace.learning.revise import Revisions
 from kace.learning.study import (
     Bill,
     LearnManifest,
@@ -188,7 +188,7 @@ def report_json(report: LearningReport) -> str:
 def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
     refusals: dict[tuple[int, str], CardRefusal] = {}
-    for step, made in results(steps, Written, "illustrate"):
+    for step, made in results(steps, Proposals, "illustrate"):
         for refusal in made.refused:
             refusals[step.epoch, refusal.card_id] = refusal
     for step, rulings in results(steps, Rulings, "admit"):

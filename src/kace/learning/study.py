@@ -76,6 +76,7 @@ from kace.learning.teacher import (
     Teacher,
     TeacherStep,
     TreeCell,
+    is_failed,
     open_teacher,
     partition,
 )
@@ -809,16 +810,14 @@ class Study(Workbench):
         found = []
         for record in records:
             problem = self.by_id[record.problem]
-            tiers = {attempt.tier for attempt in record.attempts}
             last = record.attempts[-1].tier
             domains = record.domains
             tier = cell.tier
             if self.settings.confident and last is TierName.ES:
                 domains = route_by_words(problem, self.tree.domains)
                 tier = last
-            final = self.settings.failures == "final" or last is tier
-            solved = bool(record.correct) and final
-            if cell.domain in domains and tier in tiers and not solved:
+            failed = is_failed(record, tier, self.settings.failures)
+            if cell.domain in domains and failed:
                 found.append(
                     FailedProblem.of(record, problem, tier, self.text_of)
                 )
