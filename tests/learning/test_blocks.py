@@ -85,16 +85,10 @@ def test_latex_and_escapes_survive_byte_for_byte(text: str):
     assert only(block(text=text))["payload"] == text
 
 
-def test_line_ends_of_windows_are_line_ends():
+def test_line_ends_of_windows_any_case_and_blank_lines_between_fields_are_read():
     assert only(block(text="one\ntwo").replace("\n", "\r\n"))["payload"] == "one\ntwo"
-
-
-def test_text_may_begin_on_the_line_of_its_field():
-    assert only("<gap>\ntext: no card covers it\nat all\n</gap>", GAP)["text"] == "no card covers it\nat all"
-
-
-def test_names_of_fields_are_read_in_any_case_and_blank_lines_between_them_ignored():
     assert only("<card>\n\nID: A_B_C\n \nPayload:\nx\n</card>") == {"id": "A_B_C", "payload": "x"}
+    assert only("<gap>\ntext: no card covers it\nat all\n</gap>", GAP)["text"] == "no card covers it\nat all"
 
 
 def test_delimiters_quoted_inside_a_line_are_text():
@@ -110,12 +104,8 @@ def test_a_block_that_is_cut_off_costs_itself_only():
     assert list(blocks) == ["A_B_C"]
     assert [found.card_id for found in bad] == ["D_E_F"]
     assert "cut off" in bad[0].reason
-
-
-def test_a_block_without_an_end_does_not_swallow_the_next():
     blocks, bad = read_blocks(f"<card>\nid: D_E_F\npayload:\nUseful\n{block('A_B_C')}", CARD)
-    assert list(blocks) == ["A_B_C"]
-    assert "end tag is missing" in bad[0].reason
+    assert list(blocks) == ["A_B_C"] and "end tag is missing" in bad[0].reason, "it does not swallow the next"
 
 
 def test_a_text_that_holds_a_whole_block_costs_no_other():

@@ -181,11 +181,6 @@ def test_a_move_to_a_smaller_place_brings_its_shorter_text_along():
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").body == "Isolate it, then square."
 
 
-def test_an_edit_to_what_is_there_already_is_a_keep():
-    found = revised(decision("EXACT_SUM_OF_SQUARES", "EDIT", payload=SQUARES.payload, difficulty="medium"))
-    assert [r.action for r in found.revisions] == [Action.KEEP]
-
-
 def test_gaps_are_reported_and_not_filled():
     found = revised(f"{KEEP_ALL}\n<gap>\ntext: sums of cubes:\nno card has the formula\n</gap>")
     assert found.gaps == ("sums of cubes: no card has the formula",)

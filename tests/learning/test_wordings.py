@@ -56,7 +56,8 @@ def test_a_card_without_wordings_is_written_as_before_and_one_with_them_comes_ba
 
 
 def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", wordings=6)
+    fast = {"impact_runs": 1, "max_harm": 0, "evidence": "threshold"}
+    tree = learned(World(), tmp_path / "tree", wordings=6, **fast)
     kept = [card for card in tree if card.card_id in shown(tree)]
     assert kept
     for card in kept:
@@ -67,4 +68,4 @@ def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path)
         def teach(self, request: object) -> str:
             raise AssertionError("asked again")
 
-    assert learned(Silent(), tmp_path / "tree", wordings=6) == tree
+    assert learned(Silent(), tmp_path / "tree", wordings=6, **fast) == tree

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from kace.baselines.evaluate import Training, read_artefact
+from kace.baselines.evaluate import Score, Training, read_artefact
 from kace.cards.card import PLAIN, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
@@ -148,18 +148,15 @@ def read_playbooks(path: Path, kind: str) -> Playbooks:
 # Training
 
 
-class Studied(StepResult):
+class Studied(Score):
     """The result of one batch."""
 
-    right: int
-    of: int
     playbook: Playbook
 
     @property
     def summary(self) -> str:
         """What became of the attempts and of the playbook."""
-        bullets = len(self.playbook.bullets)
-        return f"{self.right} of {self.of} right; {bullets} bullets"
+        return f"{super().summary}; {len(self.playbook.bullets)} bullets"
 
 
 class Reflection(NamedTuple):

@@ -233,6 +233,18 @@ class TrainPlan:
         }
 
 
+class Score(StepResult):
+    """How many attempts of a batch are right. A failed call counts like a wrong answer."""
+
+    right: int
+    of: int
+
+    @property
+    def summary(self) -> str:
+        """How many are right."""
+        return f"{self.right} of {self.of} right"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training(Workbench):
     """An open training: its plan, and what it works with."""

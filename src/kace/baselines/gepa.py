@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from kace.baselines.evaluate import Training, read_artefact
+from kace.baselines.evaluate import Score, Training, read_artefact
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.learning import StepResult
+from kace.learning.study import StepName
 from kace.models.base import Message, Role
 from kace.problems import Problem
 
@@ -188,7 +189,12 @@ class GepaRun:
     ) -> list[Solution]:
         context = Context(instructions=neutral(instructions))
         seed = self.training.config.seed
-        return await self.training.attempt(batch, context, seed)
+        solutions = await self.training.attempt(batch, context, seed)
+        right = sum(bool(solution.correct) for solution in solutions)
+        score = Score(right=right, of=len(batch))
+        observer = self.training.log.observer
+        observer.step_done(StepName("gepa", "score"), score)
+        return solutions
 
     async def _reflect(self, prompt: str) -> str:
         digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
