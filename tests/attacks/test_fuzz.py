@@ -165,8 +165,8 @@ def test_blocks(reply: str):
     for grammar in (Grammar("card", name="id", text="payload"), Grammar("card", name="")):
         blocks, bad = read_blocks(reply, grammar)
         assert len(blocks) <= MAX_BLOCKS and all(found.reason for found in bad)
-        for block in blocks:
-            block.text.encode()
+        for block in blocks.values():
+            "".join(block.values()).encode()
 
 
 @patient

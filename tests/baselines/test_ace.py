@@ -178,8 +178,8 @@ def test_a_bullet_cannot_end_the_quotation_it_is_shown_in():
 
 def test_tags_of_unknown_bullets_and_of_both_kinds_count_for_nothing():
     reply = "<notes>\nmistake: x\nhelpful: b-00001, b-00009\nharmful: b-00001\nlesson: none\n</notes>"
-    reflection = read_notes(reply).found["notes"]
-    assert reflection.lesson == ""
+    reflection = next(iter(read_notes(reply).found.values()))
+    assert reflection.lesson == "Mistake: x"
     assert PLAYBOOK.tagged(reflection.helpful, reflection.harmful) == PLAYBOOK
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.answers.kinds import MATHEMATICS
-from kace.baselines.controls import ModelPicker, picking_prompt, read_ids
+from kace.baselines.controls import pick_by_model, picking_prompt, read_ids
 from kace.cards.card import Card
 from kace.models.base import AskResult
 from kace.problems import Problem
 from tests.baselines.arena import POOL_CARDS, PROBLEMS, Solver, lost
 
-KNOWN = ("EXACT_SUM_RULE", "MICRO_PAIR_COUNT", "READING_UNIT_CHECK")
+KNOWN = {name: name for name in ("EXACT_SUM_RULE", "MICRO_PAIR_COUNT", "READING_UNIT_CHECK")}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_no_reply_makes_more_than_k_cards_or_an_unknown_one(reply: str, k: int):
 
 
 def pick(model: Solver, problem: Problem = PROBLEMS[0]) -> AskResult[tuple[Card, ...]]:
-    return asyncio.run(ModelPicker(model, 2, 0, MATHEMATICS).pick(problem, POOL_CARDS))
+    return asyncio.run(pick_by_model(model, 2, 0, MATHEMATICS, problem, POOL_CARDS))
 
 
 def test_a_bad_reply_is_asked_for_once_more_and_not_shown_again():

@@ -22,10 +22,6 @@ SHOWING = EpistemicTree.of(
 """Only a card with a demonstration keeps a problem from ES: triggers are too short to score."""
 
 
-def test_the_method_itself_trusts_es_as_ever():
-    assert solve("kace", Solver(answers=["1"] * 10), KNOWN).exit is ExitPath.ES_UNANIMOUS
-
-
 def direct(*answers: str | None) -> tuple[Solution, Solver]:
     """A problem that a card speaks of, solved by the ladder that begins at MS."""
     solver = Solver(answers)

@@ -7,7 +7,6 @@ import pytest
 from kace.baselines.systems import SYSTEMS
 from kace.cards.card import Status
 from kace.cards.tree import EpistemicTree
-from kace.errors import UsageError
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
@@ -79,13 +78,6 @@ def test_where_a_tree_has_no_card_to_show_it_is_the_ladder_alone(name: str, tree
     solve("tiered", plain)
     assert solve(name, model, tree=tree).recalls == ()
     assert model.texts == plain.texts, "nobody is asked for a domain or for cards"
-
-
-@pytest.mark.parametrize("name", ["kace-random", "kace-placebo"])
-def test_cards_of_a_single_domain_have_no_other_domains_to_stand_in_for_them(name: str):
-    single = EpistemicTree.of(TREE.domains[:1], [card for card in TREE if card.domain_tags == ("counting",)])
-    with pytest.raises(UsageError, match="shows other domains, and the tree has 1"):
-        solve(name, Solver(), tree=single)
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import pytest
 
-from kace.baselines.systems import System
-from kace.ladder.prompt import Context
-from kace.ladder.record import Attempt, Outcome, Solution
+from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
-from kace.problems import Problem
-from tests.baselines.arena import CONFIG, Solver, lost, run, solve
+from tests.baselines.arena import CONFIG, Solver, lost, solve
 
 
 def answer(solution: Solution) -> str | None:
@@ -59,24 +53,3 @@ def test_failed_attempts_count_and_vote_for_nothing():
     assert (answer(solution), solution.correct, solution.paper_calls, solution.failed) == ("9", False, 5, True)
     assert [a.outcome for a in solution.attempts].count(Outcome.PROVIDER_ERROR) == 3
     assert [n for n, a in enumerate(solution.attempts) if a.correct] == [4]
-
-
-@dataclass
-class Notes:
-    """A source of learned text that remembers what it was asked for."""
-
-    asked: list[TierName]
-
-    async def retrieve(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Context]
-    ) -> Context | None:
-        self.asked.append(tier)
-        return Context(notes="Count pairs once.", tokens=4)
-
-
-def test_a_source_is_asked_once_and_every_attempt_reads_what_it_gave():
-    source, model = Notes([]), Solver()
-    solution = run(System("noted", source, 3), model)
-    assert source.asked == [TierName.FLAT]
-    assert all("Count pairs once." in text for text in model.texts["FLAT"])
-    assert [recall.tokens for recall in solution.recalls] == [4]

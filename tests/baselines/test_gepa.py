@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kace.baselines.evaluate import open_training
-from kace.baselines.gepa import GepaPrompt, read_prompt, train_gepa
+from kace.baselines.evaluate import Training, open_training
+from kace.baselines.gepa import GepaPrompt, GepaRun, read_prompt, train_gepa
 from kace.config import Config
 from kace.errors import BudgetExceeded, DataError, KaceError, Outstanding, UsageError
 from kace.ladder.prompt import template
@@ -118,10 +118,14 @@ def test_a_solver_that_fails_scores_nothing_and_stops_nothing(tmp_path: Path):
             raise ModelError(Failure.TIMEOUT, "too slow")
         return World().solver().script(request)
 
-    evolved(tmp_path, model=Scripted(script, name="world"))
-    steps = [json.loads(line) for line in (tmp_path / "train" / "steps.jsonl").read_text().splitlines()]
-    first = next(step["value"]["rollouts"] for step in steps if len(step["value"]["rollouts"]) == len(VALIDATION))
-    assert sum(rollout["score"] for rollout in first) == 2
+    model = Scripted(script, name="world")
+    evolved(tmp_path, model=model)
+
+    async def score(training: Training) -> list[float]:
+        tell = {"instructions": "\n".join(map(statement, RULES))}
+        return (await asyncio.to_thread(GepaRun(training).evaluate, VALIDATION, tell)).scores
+
+    assert trained(plan_of("gepa", tmp_path / "scored"), score, model=model, teacher=model).count(0.0) == 1
 
 
 def test_what_must_be_mended_ends_the_training_at_once(tmp_path: Path):

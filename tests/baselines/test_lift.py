@@ -11,14 +11,15 @@ from types import ModuleType
 
 import pytest
 
-from kace.baselines.lift import Effect, lift_of, read_skill, run_lift
+from kace.baselines.evaluate import Trial, run_trial
+from kace.baselines.lift import Effect, lift_of, open_lift, read_skill
 from kace.cards.card import CardError
 from kace.config import load_config
 from kace.errors import DataError
 from kace.ladder.prompt import NOTES
 from kace.models.base import Request
 from kace.models.scripted import Script, Scripted
-from kace.problems import Problem
+from kace.problems import Dataset, Problem
 from kace.runs.metrics import Clusters
 from kace.runs.run import Run
 from tests.command import run_kace
@@ -29,16 +30,18 @@ PROBLEMS = tuple(Problem(f"How many are {n} and one?", str(n + 1)) for n in rang
 EACH = Clusters("problem", {})
 
 
-def measured(folder: Path, text: str, script: Script, pairs: int = 3) -> tuple[Effect, Effect]:
+def measured(folder: Path, text: str, script: Script, run: str = "run") -> tuple[Effect, Effect]:
     """What a text does to a model that is scripted."""
     skill_file = folder / "skill.md"
     skill_file.write_text(text)
     skill = read_skill(skill_file)
     config = load_config({"model": "scripted/custom", "seed": 7}, env={"HOME": "/nonexistent"})
-    with Run(folder / "run", {"v": 1}) as run:
-        asyncio.run(run_lift(run, PROBLEMS, config, skill, pairs, model=Scripted(script)))
-        run.table.refresh()
-        return lift_of(skill, run.table.solutions(), EACH)
+    with Run(folder / run, {"v": 1}) as made:
+        trial = Trial("tiered", Dataset("numbers", "test", PROBLEMS, ""), config, 1)
+        system = open_lift(skill, config, 3)
+        asyncio.run(run_trial(trial, made, model=Scripted(script), system=system))
+        made.table.refresh()
+        return lift_of(skill, made.table.solutions(), EACH)
 
 
 def answers(share_right: float, told: float) -> Script:
@@ -63,13 +66,10 @@ def test_a_text_that_helps_is_found_and_by_how_much(tmp_path: Path):
     assert lift.made == lift.made_without == 3 * len(PROBLEMS)
 
 
-def test_a_text_that_harms_is_found(tmp_path: Path):
+def test_a_text_that_harms_is_found_and_one_that_does_nothing_is_not(tmp_path: Path):
     lift, _ = measured(tmp_path, "Never ADD ONE.", answers(0.9, 0.3))
     assert lift.verdict.startswith("It harms here: -")
-
-
-def test_a_text_that_does_nothing_is_not(tmp_path: Path):
-    lift, _ = measured(tmp_path, "Think.", answers(0.5, 0.9))
+    lift, _ = measured(tmp_path, "Think.", answers(0.5, 0.9), run="idle")
     assert lift.verdict.startswith("With it and without it are indistinguishable: ")
     assert lift.words.endswith("on 30 problems")
 
@@ -102,13 +102,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize("family", [1, 3])
-def test_false_alarms_are_at_most_nominal_in_1000_simulations(bench: ModuleType, family: int):
+def test_false_alarms_are_at_most_nominal_in_simulations(bench: ModuleType, family: int):
     chance = random.Random(5)
-    runs = [bench.simulate(bench.World(12, family, 0.0), chance) for _ in range(1000)]
-    most = 50 + 2.33 * (1000 * 0.05 * 0.95) ** 0.5  # 1 % of worlds at exactly 5 % have more
+    runs = [bench.simulate(bench.World(12, family, 0.0), chance) for _ in range(400)]
+    most = 20 + 2.33 * (400 * 0.05 * 0.95) ** 0.5  # 1 % of worlds at exactly 5 % have more
     assert sum(lift.p <= 0.05 for lift, sham in runs) <= most
     assert sum(sham.p <= 0.05 for lift, sham in runs) <= most
-    assert abs(sum(lift.difference for lift, sham in runs)) / 1000 < 0.02
+    assert abs(sum(lift.difference for lift, sham in runs)) / 400 < 0.02
 
 
 def test_the_sham_finds_nothing_where_the_text_does_a_lot(bench: ModuleType):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kace.cards.card import Difficulty
 from kace.config import load_config
 from kace.ladder.retrieve import estimate
@@ -38,9 +36,3 @@ def test_the_papers_profile_shows_whole_blocks_and_the_default_cuts_them():
     assert read("kace", PAPER) == [(22, 22)] * 2
     assert read("kace", PAPER, said='{"domain": "counting", "second": "rates"}') == [(44, 44)] * 2
     assert all(0 < shown < 22 == eligible for shown, eligible in read("kace", DEFAULT))
-
-
-@pytest.mark.parametrize("config", [PAPER, DEFAULT], ids=["paper", "default"])
-def test_without_domains_every_card_of_the_tier_is_shown(config: object):
-    assert read("kace-no-domain", config) == [(HALF, HALF)] * 2
-    assert read("kace-monolithic", config) == [(CARDS, CARDS)] * 2

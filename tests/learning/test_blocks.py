@@ -28,8 +28,8 @@ def block(name: str = "A_B_C", text: str = "say it", extra: str = "") -> str:
 def only(reply: str, grammar: Grammar = CARD) -> Block:
     blocks, bad = read_blocks(reply, grammar)
     assert not bad
-    assert len(blocks) == 1
-    return blocks[0]
+    (found,) = blocks.values()
+    return found
 
 
 def fault(reply: str, grammar: Grammar = CARD) -> CardRefusal:
@@ -44,7 +44,7 @@ def fault(reply: str, grammar: Grammar = CARD) -> CardRefusal:
 
 def test_a_block_is_its_fields_and_its_text():
     found = only("<card>\nid: A_B_C\nproblems: 1, 3\npayload:\nfirst\n\n  second: line\n</card>")
-    assert found == Block({"id": "A_B_C", "problems": "1, 3"}, "first\n\n  second: line")
+    assert found == {"id": "A_B_C", "problems": "1, 3", "payload": "first\n\n  second: line"}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_block_is_its_fields_and_its_text():
     ],
 )
 def test_what_stands_around_a_block_is_ignored(around: str):
-    assert only(around.format(block())).text == "say it"
+    assert only(around.format(block()))["payload"] == "say it"
 
 
 def test_unfinished_thinking_holds_no_block():
@@ -82,24 +82,18 @@ def test_unfinished_thinking_holds_no_block():
     ],
 )
 def test_latex_and_escapes_survive_byte_for_byte(text: str):
-    assert only(block(text=text)).text == text
+    assert only(block(text=text))["payload"] == text
 
 
-def test_line_ends_of_windows_are_line_ends():
-    assert only(block(text="one\ntwo").replace("\n", "\r\n")).text == "one\ntwo"
-
-
-def test_text_may_begin_on_the_line_of_its_field():
-    assert only("<gap>\ntext: no card covers it\nat all\n</gap>", GAP).text == "no card covers it\nat all"
-
-
-def test_names_of_fields_are_read_in_any_case_and_blank_lines_between_them_ignored():
-    assert only("<card>\n\nID: A_B_C\n \nPayload:\nx\n</card>").fields == {"id": "A_B_C"}
+def test_line_ends_of_windows_any_case_and_blank_lines_between_fields_are_read():
+    assert only(block(text="one\ntwo").replace("\n", "\r\n"))["payload"] == "one\ntwo"
+    assert only("<card>\n\nID: A_B_C\n \nPayload:\nx\n</card>") == {"id": "A_B_C", "payload": "x"}
+    assert only("<gap>\ntext: no card covers it\nat all\n</gap>", GAP)["text"] == "no card covers it\nat all"
 
 
 def test_delimiters_quoted_inside_a_line_are_text():
     text = "Write </card> or <card> in a line; `<cards>` too.\n> </card>"
-    assert only(block(text=text)).text == text
+    assert only(block(text=text))["payload"] == text
 
 
 # What has not
@@ -107,27 +101,23 @@ def test_delimiters_quoted_inside_a_line_are_text():
 
 def test_a_block_that_is_cut_off_costs_itself_only():
     blocks, bad = read_blocks(f"{block('A_B_C')}\n<card>\nid: D_E_F\npayload:\nUseful wh", CARD)
-    assert [found.fields["id"] for found in blocks] == ["A_B_C"]
+    assert list(blocks) == ["A_B_C"]
     assert [found.card_id for found in bad] == ["D_E_F"]
     assert "cut off" in bad[0].reason
-
-
-def test_a_block_without_an_end_does_not_swallow_the_next():
     blocks, bad = read_blocks(f"<card>\nid: D_E_F\npayload:\nUseful\n{block('A_B_C')}", CARD)
-    assert [found.fields["id"] for found in blocks] == ["A_B_C"]
-    assert "end tag is missing" in bad[0].reason
+    assert list(blocks) == ["A_B_C"] and "end tag is missing" in bad[0].reason, "it does not swallow the next"
 
 
 def test_a_text_that_holds_a_whole_block_costs_no_other():
     nested = block("D_E_F", text=block("G_H_I", text="inner"))
     blocks, bad = read_blocks(f"{nested}\n{block('A_B_C')}", CARD)
-    assert [found.fields["id"] for found in blocks] == ["G_H_I", "A_B_C"]
+    assert list(blocks) == ["G_H_I", "A_B_C"]
     assert [found.card_id for found in bad] == ["D_E_F"]
 
 
 def test_of_two_blocks_with_one_name_the_first_stays():
     blocks, bad = read_blocks(f"{block(text='first')}\n{block(text='second')}", CARD)
-    assert [found.text for found in blocks] == ["first"]
+    assert [found["payload"] for found in blocks.values()] == ["first"]
     assert "names must differ" in bad[0].reason
 
 
@@ -187,10 +177,10 @@ PIECES = st.sampled_from(
 def test_reading_never_raises_and_what_it_says_can_be_stored(reply: str):
     for grammar in (CARD, GAP, Grammar("card", name="payload", text="payload"), Grammar("card", name="")):
         blocks, bad = read_blocks(reply, grammar)
-        for found in blocks:
-            assert all(char.isprintable() or char in "\n\t" or ord(char) > 0x9F for char in found.text)
-            assert "\r" not in found.text
-            found.text.encode()
+        for text in (value for found in blocks.values() for value in found.values()):
+            assert all(char.isprintable() or char in "\n\t" or ord(char) > 0x9F for char in text)
+            assert "\r" not in text
+            text.encode()
         for found in bad:
             assert not any(ord(char) < 32 for char in found.reason + found.card_id)
 
@@ -201,7 +191,7 @@ def test_reading_never_raises_and_what_it_says_can_be_stored(reply: str):
     .filter(lambda line: line and "\n" not in line and "\t" not in line and not stray_character(line))
 )
 def test_any_printable_line_survives_in_a_text(line: str):
-    assert only(block(text=f"x {line}")).text == f"x {line}"
+    assert only(block(text=f"x {line}"))["payload"] == f"x {line}"
 
 
 # Lists of numbers

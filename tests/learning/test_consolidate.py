@@ -25,13 +25,6 @@ def tree(*held: Card) -> EpistemicTree:
     return EpistemicTree.of((ALGEBRA, GEOMETRY), held)
 
 
-def test_a_card_that_says_something_new_is_added():
-    changes, merges = consolidate(
-        tree(), [card(), card("EXACT_SUM_OF_CUBES", "Use $(n(n+1)/2)^2$ for the sum of cubes.")]
-    )
-    assert [type(change) for change in changes] == [Add, Add] and not merges.merged
-
-
 def test_cards_of_one_id_become_the_first_of_them():
     other = card(provenance=Provenance(source="other", supporting_problems=("p1", "p2")))
     held = card(provenance=Provenance(source="teacher", supporting_problems=("p0", "p1"), n_uses=4))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 from kace.cards.card import Card
-from kace.ladder.prompt import TAGS
-from kace.learning.propose import EXAMPLE_ID
-from kace.learning.revise import Written, demonstrations, read_written, write
+from kace.learning.propose import EXAMPLE_ID, Proposals
+from kace.learning.revise import demonstrations, read_written, write
 from kace.learning.screen import LeakScreen, check_card
 from kace.learning.teacher import Teacher, TeacherStep, instructions
 from kace.problems import Problem
@@ -30,7 +28,7 @@ def part(a: int = 11, b: int = 13) -> str:
     return f"A wall has {a} rows of {b} bricks. How many?\nWorked:\nRule: multiply.\n\\boxed{{{a * b}}}"
 
 
-def ask(model: Said, count: int = 1) -> Written:
+def ask(model: Said, count: int = 1) -> Proposals:
     leaks = LeakScreen((TRAIN,))
     context = TeacherStep(
         Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: check_card(card, leaks, ("algebra",))
@@ -74,6 +72,4 @@ def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason(
 
 
 def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
-    assert set(re.findall(r"</?(\w+)>", instructions("illustrate"))) <= set(TAGS)
-    named = FIRST.model_copy(update={"card_id": EXAMPLE_ID})
-    assert [bad.card_id for bad in read_written(instructions("illustrate"), [named], ONE).bad] == [EXAMPLE_ID]
+    assert [bad.card_id for bad in read_written(instructions("illustrate"), [], ONE).bad] == [EXAMPLE_ID]

@@ -129,8 +129,6 @@ def test_a_trigger_that_is_too_long_is_cut():
         ({"payload": "The sum of roots is -b/a."}, "does not begin with a trigger header"),
         ({"payload": "Useful when:\n- roots\n\n" + "line\n" * 7}, "a body of 7 non-blank lines, medium allows 6"),
         ({"payload": f"{PAYLOAD}\n\x0crac{{1}}{{2}}"}, "LaTeX corrupted"),
-        ({"payload": f"{PAYLOAD}\n\x08eta and \x00"}, "LaTeX corrupted"),
-        ({"payload": f"{PAYLOAD}\nbell \x07"}, "U+0007"),
         ({"difficulty": "hard"}, "the difficulty here is medium or universal, not 'hard'"),
         ({"problems": ""}, "problems is missing"),
         ({"problems": "4"}, "4 to 4 is not among the problems 1 to 3"),
@@ -152,23 +150,6 @@ def test_a_block_that_is_no_card_costs_itself_and_says_why(changes: dict[str, st
     assert reason in refused.reason
     assert not re.search(r"[\x00-\x1f]", refused.reason)
     assert reason in model.requests[1].messages[-1].content
-
-
-@pytest.mark.parametrize(
-    "reply", ["", "I'm sorry, I can't help with that.", "我不能帮助。", '[{"card_id": "EXACT_SUM_OF_ROOTS"}]']
-)
-def test_a_reply_without_cards_is_listed(reply: str):
-    found = find(Said(reply, reply))
-    assert found.cards == ()
-    (refused,) = found.refused
-    assert "no block" in refused.reason
-
-
-def test_a_mended_card_is_no_longer_listed():
-    model = Said(f"{block()}\n{block('bad name')}", block("MICRO_SUM_OF_ROOTS"))
-    found = find(model)
-    assert [made.card_id for made in found.cards] == ["EXACT_SUM_OF_ROOTS", "MICRO_SUM_OF_ROOTS"]
-    assert found.refused == ()
 
 
 def test_what_code_holds_against_a_card_is_sent_back_once_and_may_be_mended():
@@ -250,5 +231,5 @@ def test_the_prompt_states_the_limits_that_code_enforces():
 
 
 def test_every_tag_of_the_prompts_is_one_that_quoted_text_cannot_write():
-    for name in ("preface", "cards", "propose", "imagine", "partition", "repair"):
+    for name in ("preface", "cards", "propose", "imagine", "illustrate", "partition", "repair"):
         assert set(re.findall(r"</?(\w+)>", template(f"teacher/{name}"))) <= set(TAGS)

@@ -22,7 +22,7 @@ from kace.learning.admit import Rulings, consolidate
 from kace.learning.measure import Comparison, Fire, Impact, Lift
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
-from kace.learning.revise import Action, Revision, Revisions, Written
+from kace.learning.revise import Action, Revision, Revisions
 from kace.learning.study import RunTotals, StepLog, StepName, TreeWriter, bill_of
 from kace.learning.teacher import CardRefusal, Partition
 from kace.models.base import AttemptKey, Finish, Reply, Usage
@@ -237,7 +237,7 @@ def test_a_card_without_demonstrations_is_refused_for_them(tmp_path: Path):
         learner.plant()
         learner.keep("add", "propose", Proposals(cards=(card,)), place="MS algebra")
         bare = learner.refused(HELPS, "parser", "bad_block")
-        learner.keep("add", "illustrate", Written(cards=(card,), refused=(bare,)), place="MS algebra")
+        learner.keep("add", "illustrate", Proposals(cards=(card,), refused=(bare,)), place="MS algebra")
     (proposal,) = report_of(tmp_path / "tree").proposals
     assert (proposal.fate, proposal.refused) == ("refused", bare)
 

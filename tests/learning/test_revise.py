@@ -28,7 +28,7 @@ from tests.learning.solve_records import a_solve, a_try
 PROVED = Provenance(
     source="t",
     supporting_problems=("P1",),
-    validated_lift="+12 points",
+    validated_lift="+12.5 points [+3.1, +21.9]",
     promotion_status=Status.VALIDATED,
     n_uses=9,
     n_wins=4,
@@ -105,10 +105,10 @@ def test_it_sees_every_card_with_its_figures_and_the_problems_still_wrong():
     asked = asked_of(teacher)
     assert "This epoch: 2" in asked
     assert "n_shown 7, shown_correct 4, shown_wrong 3 (MS 6, HS 1)" in asked
-    assert "Lift: +12.5 points [+3.1, +21.9]" in asked
+    assert "lift: +12.5 points [+3.1, +21.9]" in asked
     assert "status: validated, introduced in epoch 1" in asked
     assert SQUARES.payload in asked
-    assert asked.count("Fired: never.\nLift: not measured.") == 1
+    assert asked.count("lift: not measured") == asked.count("Fired: never.") == 1
     assert "Expected answer: 17" in asked
     assert "answered 12" in asked
 
@@ -179,11 +179,6 @@ def test_a_move_to_a_smaller_place_brings_its_shorter_text_along():
     tree = applied(TREE, *revision_changes(TREE, found))
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").difficulty_tag is Difficulty.MEDIUM
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").body == "Isolate it, then square."
-
-
-def test_an_edit_to_what_is_there_already_is_a_keep():
-    found = revised(decision("EXACT_SUM_OF_SQUARES", "EDIT", payload=SQUARES.payload, difficulty="medium"))
-    assert [r.action for r in found.revisions] == [Action.KEEP]
 
 
 def test_gaps_are_reported_and_not_filled():
@@ -265,7 +260,6 @@ def test_the_next_try_sees_what_was_tried_and_what_became_of_it():
     asked, system = asked_of(teacher), teacher.requests[0].messages[0].content
     assert "EXACT_SUM_OF_SQUARES: EDIT. too vague" in asked
     assert "Useful when:\n- new" in asked
-    assert "Lift: -5.0 points." in asked
     assert "Right only with your revisions: P7." in asked
     assert "Wrong only with your revisions: P8, P9." in asked
     assert "Not committed: lift below the threshold." in asked

@@ -25,31 +25,29 @@ def saying(body: str, *, supporting: tuple[str, ...] = (), routing: tuple[str, .
     return sample("RUBRIC_SOME_GENERAL_RULE", payload=payload, routing_conditions=routing, provenance=own)
 
 
+def broken(screen: LeakScreen, card: Card) -> str | None:
+    """The first rule that the card breaks."""
+    return next((rule for rule, _ in screen.find(card)), None)
+
+
 def own(problem: Problem, body: str, **fields: tuple[str, ...]) -> str | None:
     """The rule that a card breaks which was written from the problem."""
-    leak = LeakScreen([problem]).find(saying(body, supporting=(problem.name,), **fields))
-    return leak.rule if leak else None
+    return broken(LeakScreen([problem]), saying(body, supporting=(problem.name,), **fields))
 
 
 def other(problem: Problem, body: str) -> str | None:
     """The rule that a card breaks which was written from another problem."""
-    leak = LeakScreen([problem]).find(saying(body))
-    return leak.rule if leak else None
+    return broken(LeakScreen([problem]), saying(body))
 
 
 @pytest.mark.parametrize("problem", TRAIN, ids=lambda problem: problem.name)
 def test_no_solution_of_a_training_problem_can_be_a_card(problem):
-    assert STARTER.find(saying(f"{problem.solution}\nThe answer is {problem.answer}.", supporting=(problem.name,)))
+    assert broken(STARTER, saying(f"{problem.solution}\nThe answer is {problem.answer}.", supporting=(problem.name,)))
 
 
 @pytest.mark.parametrize("problem", TRAIN, ids=lambda problem: problem.name)
 def test_no_training_problem_can_be_a_card(problem):
-    assert STARTER.find(saying(f"{problem.text} Write {problem.answer}.", supporting=(problem.name,)))
-
-
-@pytest.mark.parametrize("card_id", PAYLOADS)
-def test_a_general_rule_with_its_constants_gives_nothing_away(card_id):
-    assert STARTER.find(sound_card(card_id)) is None
+    assert broken(STARTER, saying(f"{problem.text} Write {problem.answer}.", supporting=(problem.name,)))
 
 
 def rows(text: str) -> list[list[str]]:
@@ -108,10 +106,6 @@ def test_a_rule_that_holds_a_common_number_is_no_leak(answer: str, body: str):
     assert own(Problem("How does it end?", answer, "p"), body) is None
 
 
-def test_every_kind_of_leak_is_in_the_table():
-    assert len(LEAKS) >= 54
-
-
 def test_a_small_answer_is_a_leak_beside_the_numbers_of_its_problem():
     assert own(SEVEN, "76 holds 7 full tens.") == "answer_leak"
 
@@ -119,19 +113,19 @@ def test_a_small_answer_is_a_leak_beside_the_numbers_of_its_problem():
 def test_a_tiny_example_is_no_leak_however_many_problems_have_small_answers():
     many = LeakScreen(Problem(f"Thing {n}: add {n % 9 + 2} and {n // 9 % 9 + 2}.", str(n % 12)) for n in range(3_000))
     for body in ("Pattern: 3 + 4 = 7.", "Pattern: 2 * 5 = 10.", "n = 4 gives 4 * 3 / 2 = 6."):
-        assert many.find(saying(body)) is None
+        assert broken(many, saying(body)) is None
 
 
 def test_the_id_and_the_routing_of_a_card_are_read_too():
     leaks = LeakScreen([BARGE])
-    assert leaks.find(saying("Use 20.", supporting=("barge",), routing=("when it is 142",)))
-    assert leaks.find(saying("Use 20.", supporting=("barge",)).model_copy(update={"card_id": "EXACT_RESULT_142"}))
+    assert broken(leaks, saying("Use 20.", supporting=("barge",), routing=("when it is 142",)))
+    assert broken(leaks, saying("Use 20.", supporting=("barge",)).model_copy(update={"card_id": "EXACT_RESULT_142"}))
 
 
 def test_eight_words_in_a_row_are_a_copy_whatever_the_numbers():
     body = "All corners of a simple polygon are points of a unit grid."
-    leak = STARTER.find(saying(body))
-    assert leak and leak.rule == "instance_overfit" and "starter-train-0024" in leak.reason
+    rule, reason = next(STARTER.find(saying(body)))
+    assert rule == "instance_overfit" and "starter-train-0024" in reason
 
 
 def test_a_phrase_of_the_trade_is_no_copy():
@@ -160,7 +154,7 @@ def test_the_numbers_of_one_problem_make_an_instance():
 )
 def test_hostile_text_is_read_without_evaluating_it(body):
     leaks = LeakScreen([BARGE, Problem(body, body, "hostile")])
-    assert leaks.find(saying(f"{body[:3000]}\nAdd 142.", supporting=("barge",))) is not None
+    assert broken(leaks, saying(f"{body[:3000]}\nAdd 142.", supporting=("barge",)))
 
 
 def test_problems_without_answers_still_give_away_their_words():
@@ -178,7 +172,7 @@ def test_other_problems_leak_only_where_several_numbers_and_the_answer_coincide(
 
 def test_a_problem_with_superscript_digits_can_be_learned_from():
     train = (Problem("A tile of 25 cm² and ² others, ④ in all: how many?", "41"),)
-    assert LeakScreen(train).find(a_card()) is None
+    assert broken(LeakScreen(train), a_card()) is None
 
 
 # What a demonstration may have in common with problems that must stay unknown
@@ -240,9 +234,9 @@ def test_a_wording_is_retold_with_other_numbers_where_most_content_words_are_the
 
 def test_a_wording_that_is_learned_from_may_be_retold_and_one_held_out_may_not():
     card = sound_card(next(iter(PAYLOADS))).illustrated((Example(RETOLD, "Multiply: 30 * 11 = 330.\n\\boxed{330}"),))
-    assert LeakScreen((TILES,), max_overlap=CUT_OFF).find(card) is None
-    leak = LeakScreen((), HASHES, CUT_OFF).find(card)
-    assert leak and leak.rule == "answer_leak" and "another story" in leak.reason
+    assert broken(LeakScreen((TILES,), max_overlap=CUT_OFF), card) is None
+    ((rule, reason),) = LeakScreen((), HASHES, CUT_OFF).find(card)
+    assert rule == "answer_leak" and "another story" in reason
 
 
 def test_no_training_problem_of_the_technique_set_reaches_the_default_cut_off():
@@ -258,6 +252,5 @@ def test_a_card_is_refused_for_an_example_that_tells_a_held_out_problem():
     told = Example("A choir stands in 12 rows of 7. How many sing?", "Rule: multiply.\n7 * 12 = 84.\n\\boxed{84}")
     card = sound_card(next(iter(PAYLOADS))).illustrated((told,))
     other = Problem("What is 2 + 2?", "4")
-    assert LeakScreen((other,)).find(card) is None
-    leak = LeakScreen((other,), HASHES).find(card)
-    assert leak and leak.rule == "answer_leak"
+    assert broken(LeakScreen((other,)), card) is None
+    assert broken(LeakScreen((other,), HASHES), card) == "answer_leak"

@@ -121,7 +121,7 @@ def test_a_damaged_line_costs_itself_and_a_shard_may_be_empty(shards: list[Path]
 
 def test_a_link_in_a_shard_is_not_followed(tmp_path: Path):
     trial = replace(WHOLE, shard=THIRDS[0])
-    Run(tmp_path / "one", trial.manifest()).close()
+    Run(tmp_path / "one", trial.manifest).close()
     (tmp_path / "one" / "calls").mkdir()
     (tmp_path / "secret").write_text("secret\n")
     (tmp_path / "one" / "calls" / "a.jsonl").symlink_to(tmp_path / "secret")

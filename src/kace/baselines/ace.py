@@ -8,18 +8,15 @@ step of the record, and is not done again.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from kace.baselines.evaluate import Training, read_artefact
-from kace.baselines.systems import FixedText, System
+from kace.baselines.evaluate import Score, Training, read_artefact
 from kace.cards.card import PLAIN, Count
 from kace.cards.tree import Domain
 from kace.errors import one_line
@@ -28,19 +25,20 @@ from kace.ladder.prompt import (
     Context,
     fenced,
     neutral,
-    quoted_line,
     shortened,
     template,
 )
 from kace.ladder.record import Solution
 from kace.learning import StepResult
-from kace.learning.study import Routes, StepName, gather_all
+from kace.learning.study import ADD, Routes, StepName, gather_all
 from kace.learning.teacher import (
     Block,
-    CardRefusal,
     Grammar,
     Reading,
-    read_blocks,
+    format_attempt,
+    format_problem,
+    instructions,
+    read_each,
     shuffled,
 )
 from kace.problems import Problem
@@ -50,7 +48,6 @@ ALL = "all"  # the name of the only playbook if there are no domains
 BATCH = 8  # problems between two calls of the curator
 MAX_BULLET_CHARS = 800
 MAX_PROBLEM_CHARS = 6_000
-MAX_LINE_CHARS = 400
 MAX_LESSON_CHARS = 1_500
 TAIL_CHARS = 3_000  # shown of an attempt: its end, with its answer
 
@@ -95,7 +92,7 @@ class Playbook(StepResult):
     """Bullets in the order of their ids, and the next id's number: none is given twice."""
 
     bullets: tuple[Bullet, ...] = ()
-    next: Annotated[int, Field(ge=1, le=99_999)] = 1
+    next: int = 1
 
     @property
     def text(self) -> str:
@@ -127,10 +124,11 @@ class Playbook(StepResult):
     def changed(self, operation: Operation) -> Playbook:
         """Return the playbook after an operation."""
         bullets = [b for b in self.bullets if b.id != operation.remove]
-        if not operation.add:
-            return Playbook(bullets=tuple(bullets), next=self.next)
-        bullet = Bullet(id=f"b-{self.next:05d}", text=operation.add)
-        return Playbook(bullets=(*bullets, bullet), next=self.next + 1)
+        number = self.next
+        if operation.add:
+            bullets.append(Bullet(id=f"b-{number:05d}", text=operation.add))
+            number += 1
+        return Playbook(bullets=tuple(bullets), next=number)
 
 
 class Playbooks(StepResult):
@@ -150,24 +148,20 @@ def read_playbooks(path: Path, kind: str) -> Playbooks:
 # Training
 
 
-class Studied(StepResult):
+class Studied(Score):
     """The result of one batch."""
 
-    right: int
-    of: int
     playbook: Playbook
 
     @property
     def summary(self) -> str:
         """What became of the attempts and of the playbook."""
-        bullets = len(self.playbook.bullets)
-        return f"{self.right} of {self.of} right; {bullets} bullets"
+        return f"{super().summary}; {len(self.playbook.bullets)} bullets"
 
 
 class Reflection(NamedTuple):
-    """What the reflector made of an attempt, and which bullets it calls helpful or harmful."""
+    """What an attempt teaches, and which bullets helped or harmed it."""
 
-    mistake: str
     lesson: str
     helpful: set[str]
     harmful: set[str]
@@ -179,18 +173,16 @@ async def train_ace(training: Training) -> Playbooks:
     domains: tuple[Domain, ...] = ()
     members = {ALL: list(plan.train)}
     if plan.method == "domain-ace":
-        domains = await training.domains()
-    if domains:
+        domains = plan.tree.domains
+        domains = domains or await training.domains_of(plan.train)
         route = partial(training.route_all, plan.train, domains)
-        routed = await training.log.once(
-            StepName("ace", "place"), Routes, route
-        )
+        step = StepName("ace", "place")
+        routed = await training.log.once(step, Routes, route)
         members = {domain.name: [] for domain in domains}
         for problem in plan.train:
             # A problem with two primary domains is studied in both.
             for name in routed.domains[problem.id]:
-                if name in members:
-                    members[name].append(problem)
+                members[name].append(problem)
     works = []
     for name, problems in members.items():
         works.append(_train_book(training, problems, name if domains else ""))
@@ -212,7 +204,7 @@ async def _train_book(
     """Return the playbook of a domain after all batches of all epochs."""
     playbook = Playbook()
     for epoch in range(1, training.plan.epochs + 1):
-        ordered = shuffled(problems, training.seed(epoch))
+        ordered = shuffled(problems, training.seed_of(epoch, ADD))
         for number, start in enumerate(range(0, len(ordered), BATCH), 1):
             step = StepName("ace", "study", epoch, place, number)
             batch = ordered[start : start + BATCH]
@@ -229,28 +221,22 @@ async def _study(
     playbook: Playbook,
 ) -> Studied:
     """Try one batch, reflect, and curate."""
-    kit = replace(training.session.kit, seed=training.seed(step.epoch))
-    source = FixedText(Context(notes=playbook.text))
-    system = System("generator", source, attempts=1)
-    tried = await gather_all(system.solve(problem, kit) for problem in batch)
-    replied = []
+    context = Context(notes=playbook.text)
+    seed = training.seed_of(step.epoch, ADD)
+    tried = await training.attempt(batch, context, seed)
+    works = []
     for problem, solution in zip(batch, tried, strict=True):
-        if solution.attempts[0].replied:
-            replied.append((problem, solution))
-    # Of a right attempt only its bullets can be learned from.
-    reflections = await gather_all(
-        _reflect(training, step, problem, solution, playbook)
-        for problem, solution in replied
-        if not solution.correct or playbook.bullets
-    )
+        # Of a right attempt only its bullets can be learned from.
+        teaches = playbook.bullets or not solution.correct
+        if teaches and solution.attempts[0].replied:
+            works.append(_reflect(training, step, problem, solution, playbook))
     lessons = []
-    for reflection in filter(None, reflections):
+    for reflection in filter(None, await gather_all(works)):
         playbook = playbook.tagged(reflection.helpful, reflection.harmful)
-        if reflection.mistake or reflection.lesson:
-            lessons.append(reflection)
+        if reflection.lesson:
+            lessons.append(reflection.lesson)
     if lessons:
-        reading = await _curate(training, step, playbook, lessons)
-        for operation in reading.found.values():
+        for operation in await _curate(training, step, playbook, lessons):
             playbook = playbook.changed(operation)
     right = sum(bool(solution.correct) for solution in tried)
     return Studied(right=right, of=len(tried), playbook=playbook)
@@ -264,22 +250,17 @@ async def _reflect(
     book: Playbook,
 ) -> Reflection | None:
     """Return what one attempt teaches; `None` if two tries gave no usable reply."""
-    attempt = solution.attempts[0]
     verdict = "right" if solution.correct else "wrong"
-    answered = "It gave no answer"
-    if attempt.answer:
-        answered = f"It answered {quoted_line(attempt.answer)}"
-    ending = fenced("attempt", attempt.text[-TAIL_CHARS:])
+    title = f"The attempt is {verdict}. It"
     parts = (
         f"The playbook:\n{fenced('notes', book.numbered)}",
-        fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
-        f"Expected answer: {quoted_line(problem.answer or 'not known')}",
-        f"The attempt is {verdict}. {answered}. It ends:\n{ending}",
+        format_problem(1, problem, MAX_PROBLEM_CHARS),
+        format_attempt(title, solution.attempts[0], TAIL_CHARS),
     )
     reading = await training.teacher.ask(
         f"{step} reflect {problem.id}",
-        _system("reflect"),
-        "\n\n".join(parts),
+        instructions("reflect", folder="ace"),
+        parts,
         read_notes,
     )
     return next(iter(reading.found.values()), None)
@@ -289,79 +270,61 @@ async def _curate(
     training: Training,
     step: StepName,
     playbook: Playbook,
-    lessons: Sequence[Reflection],
-) -> Reading[Operation]:
+    lessons: Sequence[str],
+) -> Iterable[Operation]:
     """Return the operations that the curator wants."""
     parts = [
         f"The playbook:\n{fenced('notes', playbook.numbered)}",
         "What was learned:",
     ]
-    for number, reflection in enumerate(lessons, 1):
-        lines = []
-        if reflection.mistake:
-            lines.append(f"Mistake: {reflection.mistake}")
-        if reflection.lesson:
-            lines.append(f"Lesson: {reflection.lesson}")
-        parts.append(f"{number}.\n" + fenced("notes", "\n".join(lines)))
-    return await training.teacher.ask(
+    for number, lesson in enumerate(lessons, 1):
+        parts.append(f"{number}.\n" + fenced("notes", lesson))
+    reading = await training.teacher.ask(
         f"{step} curate",
-        _system("curate"),
-        "\n\n".join(parts),
+        instructions("curate", folder="ace"),
+        parts,
         partial(read_operations, playbook=playbook),
     )
-
-
-def _system(name: str) -> str:
-    return f"{template('ace/preface')}\n\n{template(f'ace/{name}')}"
+    return reading.found.values()
 
 
 def read_notes(reply: str) -> Reading[Reflection]:
-    """Return the first notes of a reply. An id that is both helpful and harmful counts as neither."""
-    blocks, bad = read_blocks(reply, NOTES)
-    if not blocks:
-        return Reading({}, bad)
-    fields = blocks[0].fields
-    helpful = set(_ID.findall(fields.get("helpful", "")))
-    harmful = set(_ID.findall(fields.get("harmful", "")))
-    found = Reflection(
-        _unless_none(one_line(fields.get("mistake", ""), MAX_LINE_CHARS)),
-        _unless_none(shortened(blocks[0].text, MAX_LESSON_CHARS)),
-        helpful - harmful,
-        harmful - helpful,
-    )
-    return Reading({"notes": found})
+    """Return the notes of a reply. An id that is both helpful and harmful counts as neither."""
+
+    def make(block: Block) -> Reflection:
+        helpful = set(_ID.findall(block.get("helpful", "")))
+        harmful = set(_ID.findall(block.get("harmful", "")))
+        mistake = one_line(block.get("mistake", ""))
+        lesson = shortened(block["lesson"], MAX_LESSON_CHARS)
+        lines = []
+        for name, text in (("Mistake", mistake), ("Lesson", lesson)):
+            if text.strip(" .").casefold() not in ("", "none"):
+                lines.append(f"{name}: {text}")
+        return Reflection(
+            "\n".join(lines), helpful - harmful, harmful - helpful
+        )
+
+    return read_each(reply, NOTES, make)
 
 
 def read_operations(reply: str, playbook: Playbook) -> Reading[Operation]:
-    """Return the operations of a reply by name; an empty one changes nothing."""
-    blocks, bad = read_blocks(reply, REVISION)
-    found = {}
-    wrong = list(bad)
-    for block in blocks:
-        # The name stays the same when the block is sent again in a repair.
-        content = f"{block.fields.get('ids', '')}\x1f{block.text}"
-        digest = hashlib.sha256(content.encode()).hexdigest()
-        name = f"{block.fields['action'].upper()} {digest[:8]}"
-        try:
-            found[name] = _read_operation(block, playbook)
-        except ValueError as error:
-            wrong.append(CardRefusal(card_id=name, reason=str(error)))
-    return Reading(found, tuple(wrong))
+    """Return the operations of a reply; an empty one changes nothing."""
+    return read_each(reply, REVISION, partial(_read_operation, playbook))
 
 
-def _read_operation(block: Block, playbook: Playbook) -> Operation:
-    action = block.fields["action"].upper()
+def _read_operation(playbook: Playbook, block: Block) -> Operation:
+    action = block["action"].upper()
     if action == "NONE":
         return Operation()
     texts = {bullet.id: bullet.text for bullet in playbook.bullets}
     if action == "REMOVE":
-        ids = _ID.findall(block.fields.get("ids", ""))
+        ids = _ID.findall(block.get("ids", ""))
         if len(ids) != 1 or ids[0] not in texts:
             raise ValueError("REMOVE takes the id of one bullet")
         return Operation(remove=ids[0])
     if action != "ADD":
         raise ValueError("the action is ADD, REMOVE or NONE")
-    text = " ".join(block.text.split())
+    text = " ".join(block["text"].split())
     if not text:
         raise ValueError("it needs the text of the bullet")
     if text in template("ace/curate"):
@@ -372,7 +335,3 @@ def _read_operation(block: Block, playbook: Playbook) -> Operation:
         if other.casefold() == text.casefold():
             raise ValueError(f"{name} has the same text")
     return Operation(add=neutral(text))
-
-
-def _unless_none(text: str) -> str:
-    return "" if text.strip(" .").casefold() == "none" else text

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
-from random import Random
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 from kace.answers.extract import last_boxed
 from kace.answers.kinds import Subject
@@ -35,6 +42,8 @@ from kace.models.base import (
 )
 from kace.problems import Problem
 
+T = TypeVar("T")
+
 TIER = "ROUTE"  # under which the calls of a model that picks cards are kept
 MAX_PROBLEM_CHARS = 3_000
 _ID = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){2,}")
@@ -42,6 +51,12 @@ _WRAPPING = " \t\r`'\"[]*-."
 
 
 # Single cards instead of a block
+
+
+Picker = Callable[
+    [Problem, Sequence[Card]], Awaitable[AskResult[tuple[Card, ...]]]
+]
+"""Picks some of the cards for a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,7 @@ class CardPicker:
     by: Literal["words", "meaning"]
     nearest: int | None = None  # only so many cards, the nearest first
     relevance: Relevance | None = None  # only cards that reach its threshold
-    model: ModelPicker | None = None  # picks among them
+    pick: Picker | None = None  # picks among them
 
     async def select(
         self,
@@ -66,7 +81,7 @@ class CardPicker:
         routed: Context,
         earlier: Sequence[Context],
     ) -> Context:
-        """Return all cards, the nearest, or a model's choice among them."""
+        """Return all cards, the nearest, or a model's choice among them; none without a usable reply of the model."""
         routed = replace(routed, eligible=len(self.cards))
         if earlier:
             return replace(routed, cards=earlier[-1].cards)
@@ -75,41 +90,29 @@ class CardPicker:
             cards = self.relevance.relevant(problem.text, cards)
         if self.nearest:
             cards = rank(problem.text, cards, self.by)[: self.nearest]
-        if self.model:
-            picked = await self.model.pick(problem, cards)
-            # Without a usable reply: the nearest, where cards are ranked.
-            best = cards[: self.model.k if self.nearest else 0]
-            cards = best if picked.value is None else picked.value
+        if self.pick:
+            picked = await self.pick(problem, cards)
+            cards = picked.value or ()
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
         fitting = self.budget.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPicker:
-    """Asks a model which cards a problem needs."""
-
-    model: ChatModel
-    k: int  # the most cards it may pick
-    seed: int
-    subject: Subject
-
-    async def pick(
-        self,
-        problem: Problem,
-        cards: Sequence[Card],
-    ) -> AskResult[tuple[Card, ...]]:
-        """Return the cards that the model names, the most wanted first; no value if no reply is usable."""
-        known = {card.card_id: card for card in cards}
-
-        def read(reply: str) -> tuple[Card, ...] | None:
-            ids = read_ids(reply, known, self.k)
-            return None if ids is None else tuple(known[name] for name in ids)
-
-        prompt = picking_prompt(problem.text, cards, self.k, self.subject)
-        retry = template("systems/route_retry")
-        key = AttemptKey(problem.id, self.seed, TIER, 0)
-        return await ask(self.model, prompt, key, read, retry)
+async def pick_by_model(
+    model: ChatModel,
+    k: int,
+    seed: int,
+    subject: Subject,
+    problem: Problem,
+    cards: Sequence[Card],
+) -> AskResult[tuple[Card, ...]]:
+    """Return up to `k` cards that a model names, the most wanted first; no value if no reply is usable."""
+    known = {card.card_id: card for card in cards}
+    read = partial(read_ids, known=known, k=k)
+    prompt = picking_prompt(problem.text, cards, k, subject)
+    retry = template("systems/route_retry")
+    key = AttemptKey(problem.id, seed, TIER, 0)
+    return await ask(model, prompt, key, read, retry)
 
 
 def picking_prompt(
@@ -128,24 +131,21 @@ def picking_prompt(
 
 def read_ids(
     reply: str,
-    known: Collection[str],
+    known: Mapping[str, T],
     k: int,
-) -> tuple[str, ...] | None:
-    """Return the first `k` known ids of a reply, each once; none for `none`.
+) -> tuple[T, ...] | None:
+    """Return what the first `k` known ids of a reply name, each once; nothing for `none`.
 
     `None` for a reply that is not a list of ids, or names no known one.
     """
-    text = after_thinking(reply).strip()
-    if text.strip(_WRAPPING).casefold() == "none":
+    text = after_thinking(reply).strip(_WRAPPING)
+    if text.casefold() == "none":
         return ()
-    found = []
-    for part in re.split(r"[,;\n]", text):
-        name = part.strip(_WRAPPING)
-        if name and not _ID.fullmatch(name):
-            return None
-        if name in known and name not in found:
-            found.append(name)
-    return tuple(found[:k]) or None
+    parts = [part.strip(_WRAPPING) for part in re.split(r"[,;\n]+", text)]
+    if not all(map(_ID.fullmatch, filter(None, parts))):
+        return None
+    found = dict.fromkeys(filter(known.__contains__, parts))
+    return tuple(known[name] for name in found)[:k] or None
 
 
 # Demonstrations
@@ -209,19 +209,29 @@ class Placebo:
     ) -> Context:
         """Return the block of the other domains, without what is also the routed domain's."""
         tree = self.blocks.tree
-        budget = self.blocks.budget
         domains = routed.domains
-        others = other_domains(domains, tree.domain_names)
         block = []
-        for card in tree.project(tier, others):
+        for card in tree.project(
+            tier, other_domains(domains, tree.domain_names)
+        ):
             if set(card.domain_tags).isdisjoint(domains):
                 block.append(card)
-        cards: Sequence[Card] = block
         whole, wanted = self.blocks.wanted(problem, tier, domains)
-        if len(wanted) < len(whole):
-            cards = budget.best(problem.text, block, len(wanted))
-        fitting = budget.fit(problem.text, cards)
-        return replace(routed, cards=fitting, eligible=len(block))
+        most = len(block) if len(wanted) == len(whole) else len(wanted)
+        return _show(self.blocks, problem, routed, block, most)
+
+
+def _show(
+    blocks: Retriever,
+    problem: Problem,
+    routed: Context,
+    block: Sequence[Card],
+    most: int | None = None,
+) -> Context:
+    """Return the context with the cards of a block, the best if too many or too long."""
+    best = blocks.budget.best(problem.text, block, most)
+    fitting = blocks.budget.fit(problem.text, best)
+    return replace(routed, cards=fitting, eligible=len(block))
 
 
 def other_domains(
@@ -231,19 +241,11 @@ def other_domains(
     chosen: list[str] = []
     for name in routed:
         place = registry.index(name)
-        others = [*registry[place + 1 :], *registry[:place]]
-        free = [each for each in others if each not in {*routed, *chosen}]
-        chosen += free[:1]
+        for other in (*registry[place:], *registry[:place]):
+            if other not in (*routed, *chosen):
+                chosen.append(other)
+                break
     return tuple(chosen)
-
-
-def random_domain(
-    problem: Problem,
-    registry: Sequence[str],
-    seed: int,
-) -> str:
-    """Return a domain drawn by problem and seed."""
-    return Random(f"{problem.id} {seed}").choice(registry)  # noqa: S311
 
 
 # What no retriever could know
@@ -265,13 +267,10 @@ class FamilyCards:
     ) -> Context:
         """Return the cards, of any domain and relevance, as many as fit."""
         tree = self.blocks.tree
-        budget = self.blocks.budget
         own = self.cards.get(problem.family or "", ())
         every = tree.project(tier, tree.domain_names)
         block = [card for card in every if card.card_id in own]
-        best = budget.best(problem.text, block)
-        fitting = budget.fit(problem.text, best)
-        return replace(routed, cards=fitting, eligible=len(block))
+        return _show(self.blocks, problem, routed, block)
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS reads any."""
@@ -284,31 +283,9 @@ def cards_by_family(
 ) -> dict[str, set[str]]:
     """Return, by family, the cards that its training problems support."""
     sources = cards_by_source(tree)
-    found: dict[str, set[str]] = {}
+    found = defaultdict[str, set[str]](set)
     for problem in train:
         cards = sources.get(one_line(problem.name), ())
         if problem.family and cards:
-            found.setdefault(problem.family, set()).update(cards)
+            found[problem.family] |= cards
     return found
-
-
-def require_families(problems: Sequence[Problem]) -> None:
-    """Refuse problems of which none has a family."""
-    if not any(problem.family for problem in problems):
-        raise DataError(
-            "oracle-card needs families, and no problem has one",
-            fix="give problems the field 'family'",
-        )
-
-
-def require_gold_domains(
-    problems: Sequence[Problem], names: Sequence[str]
-) -> None:
-    """Refuse problems whose domain is missing or not in the tree's registry."""
-    for problem in problems:
-        if problem.domain not in names:
-            raise DataError(
-                f"kace-oracle needs the tree's domains in the data, and {problem.name!r} has"
-                f" {problem.domain or 'none'}",
-                fix=f"give each problem a `domain` field with one of: {', '.join(names)}",
-            )

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,24 +18,27 @@ from pydantic import ValidationError
 
 from kace.baselines.controls import cards_by_family
 from kace.baselines.systems import (
+    FixedText,
     Inputs,
+    System,
     open_system,
     spec_of,
 )
-from kace.cards.tree import Domain, EpistemicTree
+from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import DataError
 from kace.files import inside, read_plain, readable
 from kace.ladder.ladder import Observer
-from kace.ladder.prompt import template_hashes
+from kace.ladder.prompt import Context, template_hashes
+from kace.ladder.record import Solution
 from kace.ladder.session import open_session
 from kace.learning import StepResult
 from kace.learning.study import (
-    SEEDS_PER_EPOCH,
     SILENT_STEPS,
     StepObserver,
     Workbench,
     check_training,
+    gather_all,
     open_workbench,
     require_answers,
 )
@@ -54,7 +57,7 @@ from kace.runs.shards import Shard
 # Trials
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trial:
     """What is evaluated; the artefact is what a trained system learned, if that is not a tree."""
 
@@ -73,6 +76,7 @@ class Trial:
             return self.data.problems
         return self.shard.take(self.data.problems)
 
+    @cached_property
     def manifest(self) -> dict[str, object]:
         """Return what the run depends on."""
         data = self.data
@@ -113,7 +117,7 @@ class Trial:
 
     def folder(self) -> Path:
         """Return the default folder of the run."""
-        manifest = self.manifest()
+        manifest = self.manifest
         name = f"{self.system}-{self.data.name}-{self.data.split}"
         source = f"{manifest['system']}{manifest['data']}".encode()
         folder = default_folder(name, manifest, source)
@@ -126,7 +130,7 @@ class Trial:
     ) -> Run:
         """Open the run directory, which refuses another trial. Calls of the runs in `reuse` are not paid again."""
         texts = self.config.problem_texts
-        return Run(folder, self.manifest(), reuse=reuse, texts=texts)
+        return Run(folder, self.manifest, reuse=reuse, texts=texts)
 
 
 async def run_trial(
@@ -135,10 +139,12 @@ async def run_trial(
     recalled: OnSolution = ignore,
     observer: Observer | None = None,
     model: ChatModel | None = None,
+    system: System | None = None,
 ) -> None:
     """Solve every problem on every seed that the run does not hold yet; `recalled` gets those it holds.
 
-    Calls of a model that is given are not kept. Batches hold all seeds, other runs one seed at a time.
+    A system that is given replaces the trial's. Calls of a model that is given are not kept.
+    Batches hold all seeds, other runs one seed at a time.
     """
     calls = run.calls if model is None else None
     abreast = trial.seeds if trial.config.batch else 1
@@ -156,9 +162,9 @@ async def run_trial(
                 session.role("helper"),
                 seed,
             )
-            system = open_system(trial.system, inputs)
-            system.check(trial.problems)
-            solve = partial(system.solve, kit=replace(session.kit, seed=seed))
+            opened = system or open_system(trial.system, inputs)
+            opened.check(trial.problems)
+            solve = partial(opened.solve, kit=replace(session.kit, seed=seed))
             window = max(1, session.window // abreast)
             await run.solve(
                 trial.problems, solve, seed, window, on_known=recalled
@@ -227,21 +233,32 @@ class TrainPlan:
         }
 
 
+class Score(StepResult):
+    """How many attempts of a batch are right. A failed call counts like a wrong answer."""
+
+    right: int
+    of: int
+
+    @property
+    def summary(self) -> str:
+        """How many are right."""
+        return f"{self.right} of {self.of} right"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training(Workbench):
     """An open training: its plan, and what it works with."""
 
     plan: TrainPlan
 
-    def seed(self, epoch: int) -> int:
-        """Return the seed of an epoch's samples."""
-        return self.plan.config.seed * SEEDS_PER_EPOCH + epoch
-
-    async def domains(self) -> tuple[Domain, ...]:
-        """Return the domains given, else those that the teacher proposes in one request."""
-        if self.plan.tree.domains:
-            return self.plan.tree.domains
-        return await self.domains_of(self.plan.train)
+    async def attempt(
+        self, problems: Sequence[Problem], context: Context, seed: int
+    ) -> list[Solution]:
+        """Make one attempt per problem, which reads the context."""
+        kit = replace(self.session.kit, seed=seed)
+        system = System(self.plan.method, FixedText(context), attempts=1)
+        solve = partial(system.solve, kit=kit)
+        return await gather_all(map(solve, problems))
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """GEPA: the `gepa` package proposes instructions, our solver and judge score them.
 
-gepa's own resuming (a pickle, and other random numbers than an unbroken run) is not used. Every evaluation is a step of
-our record and every call is kept, so the same command repeats what was done at no cost and ends as it would have.
+gepa's own resuming (a pickle, and other random numbers than an unbroken run) is not used. Every call is kept, so the
+same command repeats what was done at no cost and ends as it would have.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ import math
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from kace.baselines.evaluate import Training, read_artefact
-from kace.baselines.systems import FixedText, System
+from kace.baselines.evaluate import Score, Training, read_artefact
 from kace.errors import KaceError, UsageError
 from kace.files import write_atomic
 from kace.ladder.prompt import Context, neutral, shortened, subject_of, template
 from kace.ladder.record import Solution
 from kace.learning import StepResult
-from kace.learning.study import StepName, gather_all
+from kace.learning.study import StepName
 from kace.models.base import Message, Role
 from kace.problems import Problem
 
@@ -43,26 +42,6 @@ TEMPERATURE = (
 MAX_CHARS = 6_000  # of a problem and of an attempt
 MINIBATCH = 3  # problems that one proposal is made from
 Row = Mapping[str, str]  # what the teacher is shown of an attempt
-
-
-class Rollout(StepResult):
-    """An attempt and its score. A failed call scores nothing, like a wrong answer."""
-
-    score: float
-    feedback: str  # what the teacher reads beside the attempt
-    call: str  # the key of its text
-
-
-class Rollouts(StepResult):
-    """A batch of rollouts."""
-
-    rollouts: tuple[Rollout, ...]
-
-    @property
-    def summary(self) -> str:
-        """How many are right."""
-        right = sum(each.score > 0 for each in self.rollouts)
-        return f"{right} of {len(self.rollouts)} right"
 
 
 class GepaPrompt(StepResult):
@@ -96,6 +75,7 @@ async def train_gepa(training: Training) -> GepaPrompt:
     return prompt
 
 
+@dataclass
 class GepaRun:
     """Our solver and teacher as gepa calls them from its thread. Only training problems are reflected on.
 
@@ -103,33 +83,29 @@ class GepaRun:
     here, refuses all further work, and is raised when the thread has ended.
     """
 
-    propose_new_texts: ProposalFn | None = (
-        None  # gepa's own proposal prompt is used
+    training: Training
+    loop: asyncio.AbstractEventLoop = field(
+        default_factory=asyncio.get_running_loop
     )
-
-    def __init__(self, training: Training) -> None:
-        """Take the training whose solver and teacher gepa calls."""
-        self.training = training
-        self.loop = asyncio.get_running_loop()
-        self.stopped = False
-        self.error: KaceError | None = None
-        self._pending: Future[Any] | None = None
-        self._asked: Counter[str] = Counter()
+    stopped: bool = False
+    error: KaceError | None = None
+    propose_new_texts: ProposalFn | None = None  # gepa's own prompt is used
+    _pending: Future[Any] | None = None
+    _asked: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> GepaPrompt:
         """Run gepa in a thread to its end; a cancelled caller waits until the thread has ended."""
         worker = asyncio.ensure_future(asyncio.to_thread(self._optimize))
         try:
             result = await asyncio.shield(worker)
-        except asyncio.CancelledError:
+        except Exception as error:
+            raise (self.error or error) from None
+        finally:
             self.stopped = True
             if self._pending:
                 self._pending.cancel()
             await asyncio.wait([worker])
-            worker.exception()
-            raise
-        except Exception as error:
-            raise (self.error or error) from None
+            worker.exception()  # else asyncio reports that it was never read
         if self.error:
             raise self.error
         return result
@@ -154,7 +130,7 @@ class GepaRun:
         plan = self.training.plan
         iterations = plan.epochs * math.ceil(len(plan.train) / MINIBATCH)
         seed = template("solve", subject_of(plan.config))
-        found: GEPAResult[Rollout, int] = optimize(
+        found: GEPAResult[Solution, int] = optimize(
             seed_candidate={COMPONENT: seed},
             trainset=list(plan.train),
             valset=list(plan.validation) or None,
@@ -179,24 +155,22 @@ class GepaRun:
         batch: list[Problem],
         candidate: dict[str, str],
         capture_traces: bool = False,
-    ) -> EvaluationBatch[Row, Rollout]:
+    ) -> EvaluationBatch[Row, Solution]:
         """Make one attempt per problem. A failed one scores 0; only what ends the run is raised."""
         from gepa.core.adapter import EvaluationBatch
 
-        scored = self._call(self._score(candidate[COMPONENT], batch))
-        rollouts = list(scored.rollouts)
+        solutions = self._call(self._attempt(candidate[COMPONENT], batch))
+        rows = list(map(self._row, batch, solutions))
         return EvaluationBatch(
-            outputs=rollouts,
-            scores=[rollout.score for rollout in rollouts],
-            trajectories=list(map(self._row, batch, rollouts))
-            if capture_traces
-            else None,
+            outputs=solutions,
+            scores=[float(bool(solution.correct)) for solution in solutions],
+            trajectories=rows if capture_traces else None,
         )
 
     def make_reflective_dataset(
         self,
         candidate: dict[str, str],
-        eval_batch: EvaluationBatch[Row, Rollout],
+        eval_batch: EvaluationBatch[Row, Solution],
         components_to_update: list[str],
     ) -> Mapping[str, Sequence[Row]]:
         """Return what the teacher is shown of a minibatch."""
@@ -210,27 +184,21 @@ class GepaRun:
         )
         return self._call(self._reflect(prompt))
 
-    async def _score(
-        self,
-        instructions: str,
-        batch: Sequence[Problem],
-    ) -> Rollouts:
-        kit = self.training.session.kit
+    async def _attempt(
+        self, instructions: str, batch: Sequence[Problem]
+    ) -> list[Solution]:
         context = Context(instructions=neutral(instructions))
-        source = FixedText(context)
-        system = System("gepa", source, attempts=1)
-
-        async def score() -> Rollouts:
-            solve = partial(system.solve, kit=kit)
-            solutions = await gather_all(map(solve, batch))
-            return Rollouts(rollouts=tuple(map(_rollout, solutions)))
-
-        place = _digest(instructions, *(problem.id for problem in batch))
-        step = StepName("gepa", "score", place=place)
-        return await self.training.log.once(step, Rollouts, score)
+        seed = self.training.config.seed
+        solutions = await self.training.attempt(batch, context, seed)
+        right = sum(bool(solution.correct) for solution in solutions)
+        score = Score(right=right, of=len(batch))
+        observer = self.training.log.observer
+        observer.step_done(StepName("gepa", "score"), score)
+        return solutions
 
     async def _reflect(self, prompt: str) -> str:
-        name = f"gepa reflect {_digest(prompt)}"
+        digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
+        name = f"gepa reflect {digest}"
         index = self._asked[name]
         self._asked[name] += 1
         messages = (Message(Role.USER, prompt),)
@@ -240,30 +208,15 @@ class GepaRun:
             raise ValueError("the teacher's reply is empty")
         return text
 
-    def _row(
-        self,
-        problem: Problem,
-        rollout: Rollout,
-    ) -> Row:
-        reply = self.training.calls.get(rollout.call)
-        text = reply.text if reply else ""
+    def _row(self, problem: Problem, solution: Solution) -> Row:
+        attempt = solution.attempts[0]
+        feedback = "The answer is correct."
+        if not solution.correct:
+            given = attempt.answer or f"missing ({attempt.outcome.value})"
+            feedback = f"The answer is {given}, not {solution.expected}."
+        text = self.training.text_of(attempt)
         return {
             "Inputs": shortened(problem.text, MAX_CHARS),
             "Generated Outputs": shortened(text, MAX_CHARS) or "(nothing)",
-            "Feedback": rollout.feedback,
+            "Feedback": feedback,
         }
-
-
-def _rollout(solution: Solution) -> Rollout:
-    (attempt,) = solution.attempts
-    if solution.correct:
-        feedback = "The answer is correct."
-    else:
-        given = attempt.answer or f"missing ({attempt.outcome.value})"
-        feedback = f"The answer is {given}, not {solution.expected}."
-    score = float(bool(solution.correct))
-    return Rollout(score=score, feedback=feedback, call=attempt.call)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -20,21 +20,18 @@ from kace.cards.card import USEFUL, plain_points
 from kace.cards.formats import read_text_card
 from kace.config import Config
 from kace.errors import DataError, counted
-from kace.ladder.ladder import Observer
 from kace.ladder.policies import Dropout
 from kace.ladder.prompt import NOTES, Context
 from kace.ladder.record import Solution
-from kace.ladder.session import open_session
 from kace.learning.measure import (
     DROPOUT_RATE,
     CardVotes,
     dropout_votes,
 )
-from kace.models.base import AttemptKey, ChatModel
-from kace.problems import Problem, read_text
+from kace.models.base import AttemptKey
+from kace.problems import read_text
 from kace.runs.compare import ALPHA, p_text
 from kace.runs.metrics import Clusters
-from kace.runs.run import OnSolution, Run, ignore
 from kace.runs.stats import Interval, cluster_interval, sign_flip
 
 SKILL_FILE = "SKILL.md"
@@ -68,34 +65,15 @@ def hide_one_of_two(
     return tuple(names) if hidden != bool(second) else ()
 
 
-async def run_lift(
-    run: Run,
-    problems: Sequence[Problem],
-    config: Config,
-    skill: Context,
-    pairs: int,
-    *,
-    model: ChatModel | None = None,
-    observer: Observer | None = None,
-    on_known: OnSolution = ignore,
-) -> None:
-    """Make pairs of attempts at each problem, one of each pair with the skill."""
+def open_lift(skill: Context, config: Config, pairs: int) -> System:
+    """Return the system that makes pairs of attempts at a problem, one of each pair with the skill."""
     dropout = Dropout(DROPOUT_RATE, config.seed)
     context = replace(
         skill,
         placement=config.retrieval.placement,
         hide=partial(hide_one_of_two, dropout),
     )
-    calls = run.calls if model is None else None
-    async with open_session(
-        config, calls=calls, model=model, observer=observer
-    ) as session:
-        source = FixedText(context)
-        system = System("lift", source, 2 * pairs)
-        solve = partial(system.solve, kit=session.kit)
-        await run.solve(
-            problems, solve, config.seed, session.window, on_known=on_known
-        )
+    return System("lift", FixedText(context), 2 * pairs)
 
 
 # What it does
@@ -167,8 +145,8 @@ def effect_of(votes: Iterable[CardVotes], by: Clusters) -> Effect:
         counts.update(vote.model_dump(exclude={"problem"}))
         if vote.fair:
             cluster = by.of(vote.problem)
-            gains[cluster] += vote.right * vote.made_without
-            gains[cluster] -= vote.right_without * vote.made
+            with_it = vote.right * vote.made_without
+            gains[cluster] += with_it - vote.right_without * vote.made
             weights[cluster] += vote.made * vote.made_without
     if not weights:
         raise DataError(

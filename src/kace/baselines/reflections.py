@@ -7,10 +7,9 @@ teacher writes, judges or revises a card; only the rules of the card type hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from kace.baselines.evaluate import Training
 from kace.cards.card import (
@@ -18,18 +17,25 @@ from kace.cards.card import (
     BULLET,
     TRIGGER_WORDS,
     USEFUL,
+    VISIBLE,
     Card,
     CardError,
-    Difficulty,
-    card_of,
+    Provenance,
 )
-from kace.cards.tree import EpistemicTree
+from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.errors import DataError, one_line
 from kace.ladder.prompt import fenced, quoted_line, shortened, template
 from kace.ladder.record import Solution
 from kace.ladder.tiers import TierName
-from kace.learning import StepResult
-from kace.learning.study import RunReading, StepName, TreeWriter, gather_all
+from kace.learning.propose import Proposals
+from kace.learning.study import (
+    ADD,
+    RunReading,
+    StepName,
+    TreeWriter,
+    gather_all,
+)
+from kace.learning.teacher import FailedProblem, is_failed
 from kace.models.base import (
     AttemptKey,
     ModelError,
@@ -49,120 +55,84 @@ MAX_LINE_CHARS = 400
 SHOWN_ATTEMPTS = 3
 
 
-class Reflected(StepResult):
-    """The cards of a tree, as the solver's reflections."""
-
-    cards: tuple[Card, ...] = ()
-    missing: int = 0  # cards without a usable reflection
-
-    @property
-    def summary(self) -> str:
-        """How many cards there are."""
-        return f"{len(self.cards)} cards, {self.missing} without"
-
-
-class Failure(NamedTuple):
-    """A problem that a card was written from, and a tier that did not solve it."""
-
-    problem: Problem
-    record: Solution
-    tier: TierName
-
-
-TIERS = {
-    Difficulty.MEDIUM: (TierName.MS,),
-    Difficulty.HARD: (TierName.HS,),
-    Difficulty.UNIVERSAL: (TierName.MS, TierName.HS),
-}
-"""Where the failures lie that a card was written from."""
-
-
 async def train_reflections(training: Training) -> EpistemicTree:
     """Write the frozen tree of reflections to the plan's folder."""
     plan = training.plan
-    sources: set[str] = set()
-    for card in plan.tree.shown:
-        sources.update(card.provenance.supporting_problems)
-    named = {one_line(problem.name): problem for problem in plan.train}
-    problems = [named[name] for name in sorted(sources & named.keys())]
+    sources = cards_by_source(plan.tree.shown)
+    problems = [p for p in plan.train if one_line(p.name) in sources]
     if sources and not problems:
         raise DataError(
             "no card of the tree came from a training problem",
             fix="name the tree (--tree) and the file that it was learned from",
         )
     run = StepName("reflect", "run")
-    records = await training.run(run, problems, RunReading(), training.seed(1))
-    work = partial(_reflect_all, training, problems, records)
+    seed = training.seed_of(1, ADD)
+    records = await training.run(run, problems, RunReading(), seed)
+    work = partial(_reflect_all, training, zip(problems, records, strict=True))
     step = StepName("reflect", "write")
-    written = await training.log.once(step, Reflected, work)
+    written = await training.log.once(step, Proposals, work)
     writer = TreeWriter(plan.out, training.log)
     writer.plant(EpistemicTree.of(plan.tree.domains, written.cards))
     return writer.freeze()
 
 
 async def _reflect_all(
-    training: Training,
-    problems: Sequence[Problem],
-    records: Sequence[Solution],
-) -> Reflected:
+    training: Training, solved: Iterable[tuple[Problem, Solution]]
+) -> Proposals:
     """Return the tree's cards as reflections on the first problem failed at their tier."""
     plan = training.plan
-    by_id = {record.problem: record for record in records}
-    failures: dict[str, list[Failure]] = {}  # by the problem's name
-    for problem in problems:
-        record = by_id[problem.id]
-        for tier in (TierName.MS, TierName.HS):
-            if is_failed(record, tier, plan.failures):
-                known = failures.setdefault(one_line(problem.name), [])
-                known.append(Failure(problem, record, tier))
-    pairs = []
+    named = {
+        one_line(problem.name): (problem, record) for problem, record in solved
+    }
+    works = []
     for card in plan.tree.shown:
-        found = []
         for name in card.provenance.supporting_problems:
-            for failure in failures.get(name, ()):
-                if failure.tier in TIERS[card.difficulty_tag]:
-                    found.append((card, failure))
-        pairs += found[:1]
-    texts = await gather_all(map(partial(_reflect, training), pairs))
-    cards = []
-    for (card, failure), text in zip(pairs, texts, strict=True):
-        with suppress(CardError):
-            cards.append(reflected_card(card, failure.problem, text))
-    missing = len(plan.tree.shown) - len(cards)
-    return Reflected(cards=tuple(cards), missing=missing)
+            if name in named:
+                problem, record = named[name]
+                tier = failed_tier(card, record, plan.failures)
+                if tier:
+                    failure = FailedProblem.of(
+                        record, problem, tier, training.text_of
+                    )
+                    works.append(_reflect(training, card, failure))
+                    break
+    cards = tuple(filter(None, await gather_all(works)))
+    return Proposals(cards=cards)
 
 
-def is_failed(record: Solution, tier: TierName, failures: str) -> bool:
-    """Whether a tier was reached and did not solve the problem; if `final`, no tier did."""
-    tiers = [attempt.tier for attempt in record.attempts]
-    solved = record.correct and (failures == "final" or tiers[-1] is tier)
-    return tier in tiers and not solved
+def failed_tier(card: Card, record: Solution, failures: str) -> TierName | None:
+    """Return the first tier that reads a card and failed at the problem."""
+    for tier in (TierName.MS, TierName.HS):
+        reads = card.difficulty_tag in VISIBLE[tier.value]
+        if reads and is_failed(record, tier, failures):
+            return tier
+    return None
 
 
-async def _reflect(training: Training, pair: tuple[Card, Failure]) -> str:
-    """Return the solver's reflection on a problem; empty if the call fails."""
-    card, failure = pair
+async def _reflect(
+    training: Training, card: Card, failure: FailedProblem
+) -> Card | None:
+    """Return a card with the solver's reflection; none if the call fails or makes no card."""
     kit = training.session.kit
     problem = failure.problem
-    key = AttemptKey(problem.id, training.seed(1), f"{TIER} {card.card_id}", 0)
+    key = AttemptKey(
+        problem.id, failure.record.seed, f"{TIER} {card.card_id}", 0
+    )
     parts = [
         fenced("problem", shortened(problem.text, MAX_PROBLEM_CHARS)),
         f"Correct answer: {quoted_line(problem.answer or '')}",
     ]
-    wrong = []
-    for attempt in failure.record.attempts:
-        if attempt.tier is failure.tier and not attempt.correct:
-            tail = training.text_of(attempt)[-MAX_ATTEMPT_CHARS:]
-            wrong.append(fenced("attempt", tail or "(no text)"))
-    parts += wrong[:SHOWN_ATTEMPTS]
+    for attempt in failure.attempts[:SHOWN_ATTEMPTS]:
+        tail = attempt.text[-MAX_ATTEMPT_CHARS:] or "(no text)"
+        parts.append(fenced("attempt", tail))
     system = template("reflections/reflect", kit.subject)
     messages = chat(system, "\n\n".join(parts))
     temperature = kit.sampling[TierName.MS].temperature
     sampling = Sampling(temperature, MAX_TOKENS, key.sampling_seed())
-    try:
-        return (await kit.model.complete(Request(messages, sampling, key))).text
-    except ModelError:
-        return ""
+    with suppress(ModelError, CardError):
+        reply = await kit.model.complete(Request(messages, sampling, key))
+        return reflected_card(card, problem, reply.text)
+    return None
 
 
 def reflected_card(card: Card, problem: Problem, text: str) -> Card:
@@ -173,18 +143,14 @@ def reflected_card(card: Card, problem: Problem, text: str) -> Card:
             lines.append(line.rstrip()[:MAX_LINE_CHARS])
     body = "\n".join(lines[: BODY_CAPS[card.difficulty_tag]])
     words = card.domain_tags[0].split("_")[:TRIGGER_WORDS]
-    return card_of(
-        {
-            "card_id": card.card_id,
-            "payload": f"{USEFUL}\n{BULLET}{' '.join(words)}\n\n{body}",
-            "routing_conditions": [],
-            "difficulty_tag": card.difficulty_tag.value,
-            "domain_tags": list(card.domain_tags),
-            "helpfulness_score": 0.0,
-            "provenance": {
-                "source": SOURCE,
-                "supporting_problems": [one_line(problem.name)],
-                "epoch_introduced": card.provenance.epoch_introduced,
-            },
-        }
+    return card.revised(
+        payload=f"{USEFUL}\n{BULLET}{' '.join(words)}\n\n{body}",
+        routing_conditions=(),
+        helpfulness_score=0.0,
+        wordings=(),
+        provenance=Provenance(
+            source=SOURCE,
+            supporting_problems=(one_line(problem.name),),
+            epoch_introduced=card.provenance.epoch_introduced,
+        ),
     )

@@ -11,17 +11,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from kace.baselines.controls import (
     CardPicker,
     FamilyCards,
-    ModelPicker,
     Placebo,
     cards_by_family,
     demonstration_tree,
-    random_domain,
-    require_families,
-    require_gold_domains,
+    pick_by_model,
 )
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
@@ -198,11 +196,10 @@ def open_system(name: str, inputs: Inputs) -> System:
         return System(name)
     require_domains(spec, tree)
     retriever = _open_retriever(spec, inputs, tree)
-    selector = _open_selector(spec, inputs, retriever, train)
-    if selector:
-        retriever.selector = selector
-    if isinstance(selector, FamilyCards):
-        tiers = begin_with_cards(retriever, selector.covers)
+    if spec.selector:
+        retriever.selector = _open_selector(spec, inputs, retriever, train)
+    if isinstance(retriever.selector, FamilyCards):
+        tiers = begin_with_cards(retriever, retriever.selector.covers)
     elif spec.reads_tree or spec.selector == "near_enough":
         tiers = begin_with_cards(retriever)
     check = partial(check_problems, spec, tree, train)
@@ -216,10 +213,20 @@ def check_problems(
     problems: Sequence[Problem],
 ) -> None:
     """Raise for problems that a system cannot be evaluated on."""
-    if spec.selector == "family":
-        require_families(problems)
-    if spec.router == "gold":
-        require_gold_domains(problems, tree.domain_names)
+    families = {problem.family for problem in problems}
+    if spec.selector == "family" and families <= {None}:
+        raise DataError(
+            f"{spec.name} needs families, and no problem has one",
+            fix="give problems the field 'family'",
+        )
+    for problem in problems:
+        if spec.router == "gold" and problem.domain not in tree.domain_names:
+            names = ", ".join(tree.domain_names)
+            raise DataError(
+                f"{spec.name} needs the tree's domains in the data, and {problem.name!r} has"
+                f" {problem.domain or 'none'}",
+                fix=f"give each problem a `domain` field with one of: {names}",
+            )
     refuse_overlap(train, problems, "the evaluated data")
 
 
@@ -257,7 +264,8 @@ def _open_router(
         if spec.router == "gold" and problem.domain:
             return (problem.domain,)
         if spec.router == "random":
-            return (random_domain(problem, names, seed),)
+            draw = Random(f"{problem.id} {seed}")  # noqa: S311
+            return (draw.choice(names),)
         return ()
 
     return fixed_router(choose) if spec.router else None
@@ -268,11 +276,9 @@ def _open_selector(
     inputs: Inputs,
     retriever: Retriever,
     train: Sequence[Problem],
-) -> Selector | None:
-    """Return the system's own way to choose cards; `None` for the method's."""
+) -> Selector:
+    """Return the system's own way to choose cards."""
     tree = retriever.tree
-    if not spec.selector:
-        return None
     if spec.selector == "placebo":
         return Placebo(retriever)
     if spec.selector == "family":
@@ -284,10 +290,10 @@ def _open_selector(
             )
         return FamilyCards(found, retriever)
     k = DEFAULT_K if spec.reads_tree else FEWSHOT_K
-    model = None
+    pick = None
     if spec.selector in ("llm", "llm_of_nearest"):
         subject = subject_of(inputs.config)
-        model = ModelPicker(inputs.helper, k, inputs.seed, subject)
+        pick = partial(pick_by_model, inputs.helper, k, inputs.seed, subject)
     gated = spec.selector == "near_enough"
     nearest = {"nearest": k, "near_enough": k, "llm_of_nearest": CANDIDATES}
     return CardPicker(
@@ -296,7 +302,7 @@ def _open_selector(
         by="meaning" if spec.reads_tree else "words",
         nearest=nearest.get(spec.selector),
         relevance=retriever.relevance if gated else None,
-        model=model,
+        pick=pick,
     )
 
 
@@ -374,7 +380,5 @@ class FixedText:
             notes = [self.notes.get(name, "") for name in routed.domains]
             found = replace(routed, notes="\n\n".join(filter(None, notes)))
         text = found.notes or found.instructions
-        if not (text or found.cards or found.empty_block or self.router):
-            return None
         tokens = count_tokens(text)
         return replace(found, tokens=tokens, estimated=tokens > 0)

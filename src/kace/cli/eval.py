@@ -12,7 +12,7 @@ import click
 
 from kace.api import tree_of
 from kace.baselines.evaluate import Trial, run_trial
-from kace.baselines.lift import lift_of, read_skill, run_lift
+from kace.baselines.lift import lift_of, open_lift, read_skill
 from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
 from kace.cards.store import frozen_hash_of
 from kace.cli.models import prepare
@@ -231,7 +231,7 @@ def lift(
     if context.cards:
         digest = templates_hash(context.cards[0].payload)
     system = {"name": "lift", "skill": digest, "attempts": 2 * pairs}
-    manifest = {**trial.manifest(), "system": system}
+    manifest = {**trial.manifest, "system": system}
     source = f"{system}{problems.hash}".encode()
     folder = out or default_folder(f"lift-{problems.name}", manifest, source)
     note_plan(trial, dry_run)
@@ -240,14 +240,12 @@ def lift(
     prepare(config)
     with Run(folder, manifest, texts=config.problem_texts) as run:
         with RunProgress(len(trial.problems)) as progress:
-            work = run_lift(
+            work = run_trial(
+                trial,
                 run,
-                trial.problems,
-                config,
-                context,
-                pairs,
+                recalled=progress.recalled,
                 observer=progress,
-                on_known=progress.recalled,
+                system=open_lift(context, config, pairs),
             )
             run_async(work)
     table = Table.open(folder)

@@ -12,5 +12,9 @@ class StepResult(BaseModel):
 
     @property
     def summary(self) -> str:
-        """Return the result in a few words."""
-        return "done"
+        """Return the result in a few words: how much each list holds."""
+        parts = []
+        for name, value in self:
+            if isinstance(value, tuple):
+                parts.append(f"{len(value)} {name}")
+        return ", ".join(parts) or "done"

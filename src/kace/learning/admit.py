@@ -21,17 +21,15 @@ from kace.cards.tree import Add, Change, Domain, Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import card_text, fenced, neutral
 from kace.learning import StepResult
-from kace.learning.propose import NOT_SHOWN
 from kace.learning.screen import ngrams
 from kace.learning.teacher import (
-    MAX_REASON,
     Block,
     CardRefusal,
     Grammar,
     Reading,
     TeacherStep,
     instructions,
-    read_each,
+    read_by_card,
 )
 
 OPEN_RULES = (
@@ -61,11 +59,6 @@ class Rulings(StepResult):
     admitted: tuple[Card, ...] = ()
     refused: tuple[CardRefusal, ...] = ()
 
-    @property
-    def summary(self) -> str:
-        """Return the numbers of cards."""
-        return f"{len(self.admitted)} admitted, {len(self.refused)} refused"
-
 
 async def admit(
     cards: Sequence[Card],
@@ -78,17 +71,14 @@ async def admit(
     Code has checked each card before, and each has an id of its own. The teacher is
     asked once, and may move a card to another domain. A card without a ruling is refused.
     """
-    if not cards:
-        return Rulings()
     parts = ["judge"]
     if any(card.examples for card in cards):
         parts.append("judge_worked")
-    shown = [f"Domain: {neutral(domain)}", "Other domains:"]
+    head = [f"Domain: {neutral(domain)}", "Other domains:"]
     for other in registry:
         if other.name != domain:
-            about = neutral(one_line(other.description))
-            shown.append(f"- {other.name}: {about}")
-    letter = ["\n".join(shown)]
+            head.append(f"- {other.name}: {neutral(other.description)}")
+    letter = ["\n".join(head)]
     for card in cards:
         examples = [neutral(example.text) for example in card.examples]
         text = fenced("card", "\n".join((card_text(card), *examples)))
@@ -97,46 +87,30 @@ async def admit(
     reading = await context.teacher.ask(
         context.name,
         instructions(*parts),
-        "\n\n".join(letter),
+        letter,
         lambda reply: read_rulings(reply, cards, names),
     )
-    admitted: list[Card] = []
-    refused: list[CardRefusal] = []
-    for card in cards:
-        reason = "the teacher gave no usable ruling on it"
-        unruled = _rejected(card, "no_ruling", reason)
-        ruling = reading.found.get(card.card_id, unruled)
-        admitted += ruling.admitted
-        refused += ruling.refused
-    return Rulings(admitted=tuple(admitted), refused=tuple(refused))
-
-
-def _rejected(card: Card, rule: str, reason: str) -> Rulings:
-    refusal = CardRefusal(
-        card_id=card.card_id, by="teacher", rule=rule, reason=reason
+    shown = {card.card_id for card in cards}
+    refused = [bad for bad in reading.bad if bad.card_id in shown]
+    return Rulings(
+        admitted=tuple(reading.found.values()), refused=tuple(refused)
     )
-    return Rulings(refused=(refusal,))
 
 
 def read_rulings(
     reply: str, cards: Sequence[Card], domains: Sequence[str] = ()
-) -> Reading[Rulings]:
-    """Return the ruling on each card of a reply; list the cards without one."""
-    known = {card.card_id: card for card in cards}
+) -> Reading[Card]:
+    """Return the admitted cards of a reply; list those rejected and those without a ruling."""
 
-    def make(block: Block) -> Rulings:
-        card = known.get(block.fields["id"])
-        verdict = block.fields["verdict"].lower()
-        rule = block.fields.get("rule", "")
-        domain = block.fields.get("domain", "")
-        reason = one_line(neutral(block.fields.get("reason", "")), MAX_REASON)
-        if card is None:
-            raise ValueError(NOT_SHOWN)
+    def make(card: Card, block: Block) -> Card | CardRefusal:
+        verdict = block["verdict"].lower()
+        rule = block.get("rule", "")
+        domain = block.get("domain", "")
+        reason = neutral(block.get("reason", ""))
         if domain and domain not in domains:
             raise ValueError(f"there is no domain {one_line(domain, 64)!r}")
         if verdict == "admit" or (domain and rule == "wrong_domain"):
-            tags = (domain,) if domain else card.domain_tags
-            return Rulings(admitted=(card.revised(domain_tags=tags),))
+            return card.revised(domain_tags=(domain,)) if domain else card
         if verdict != "reject":
             raise ValueError("the verdict is admit or reject")
         if rule not in OPEN_RULES:
@@ -144,15 +118,18 @@ def read_rulings(
             raise ValueError(f"a rejection names one of the rules {rules}")
         if not reason:
             raise ValueError("a rejection gives its reason")
-        return _rejected(card, rule, reason)
+        return CardRefusal(
+            card_id=card.card_id, by="teacher", rule=rule, reason=reason
+        )
 
-    reading = read_each(reply, RULING, make)
+    reading = read_by_card(reply, RULING, cards, make)
     # Of two blocks on one card, neither counts.
     twice = {bad.card_id for bad in reading.bad}
-    found = {name: reading.found[name] for name in reading.found.keys() - twice}
-    return Reading(found, reading.bad).expecting(
-        known, "there is no ruling on this card"
-    )
+    found = {}
+    for name, card in reading.found.items():
+        if name not in twice:
+            found[name] = card
+    return reading._replace(found=found)
 
 
 # Consolidation: the same id or nearly the same text is one card.
@@ -198,30 +175,27 @@ def consolidate(
     """
     known = dict(tree.cards)
     merged: list[Merge] = []
-    changed: dict[str, Card] = {}
     for proposed in cards:
         twin = _twin(proposed, known)
         card = proposed if twin else _with_free_id(proposed, known)
         twin = twin or known.get(card.card_id)
-        united = card
-        if twin:
-            united = _unite(twin, card)
-            reason = "it has nearly the same text"
-            if card.card_id == twin.card_id:
-                reason = "it has the same id"
-            if twin.status is Status.DEPRECATED:
-                united = twin
-                reason = "it repeats a deprecated card"
-            merge = Merge(
-                card_id=card.card_id, into=twin.card_id, reason=reason
-            )
-            merged.append(merge)
-        if united != twin:
-            known[united.card_id] = united
-            changed[united.card_id] = united
+        if not twin:
+            known[card.card_id] = card
+            continue
+        reason = "it has nearly the same text"
+        if card.card_id == twin.card_id:
+            reason = "it has the same id"
+        if twin.status is Status.DEPRECATED:
+            reason = "it repeats a deprecated card"
+        else:
+            known[twin.card_id] = _unite(twin, card)
+        merge = Merge(card_id=card.card_id, into=twin.card_id, reason=reason)
+        merged.append(merge)
     changes: list[Change] = []
-    for name, card in changed.items():
-        changes.append(Edit(card) if name in tree else Add(card))
+    for name, card in known.items():
+        before = tree.cards.get(name)
+        if card != before:
+            changes.append(Edit(card) if before else Add(card))
     return tuple(changes), Merges(merged=tuple(merged))
 
 

@@ -31,7 +31,6 @@ from kace.learning.revise import (
     DomainCards,
     LastTry,
     Revisions,
-    Written,
     demonstrations,
     revise,
     revision_changes,
@@ -353,7 +352,7 @@ async def demonstrate(
     count = study.settings.examples
     writing = demonstrations(count, study.by_name, study.screen)
     ask = partial(write, cards, writing)
-    found = await study.teacher_step(step, Written, ask)
+    found = await study.teacher_step(step, Proposals, ask)
     return found.cards
 
 
@@ -368,7 +367,7 @@ async def word(epoch: int, place: str, study: Study) -> None:
     for number, some in enumerate(split(new, WORDINGS_AT_ONCE // count)):
         step = StepName("add", "wordings", epoch, place, number)
         ask = partial(write, some, writing)
-        works.append(study.teacher_step(step, Written, ask))
+        works.append(study.teacher_step(step, Proposals, ask))
     edits = []
     for found in await gather_all(works):
         for card in found.cards:

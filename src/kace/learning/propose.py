@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from kace.cards.card import Card, Difficulty, card_of, cut_triggers
+from kace.cards.card import Card, Difficulty, Provenance, cut_triggers
 from kace.errors import one_line
-from kace.ladder.prompt import card_block, fenced, neutral, quoted_line
+from kace.ladder.prompt import card_block, neutral
 from kace.learning import StepResult
 from kace.learning.teacher import (
     Block,
@@ -17,6 +17,7 @@ from kace.learning.teacher import (
     Reading,
     TeacherStep,
     TreeCell,
+    format_attempt,
     format_problem,
     instructions,
     read_each,
@@ -25,9 +26,6 @@ from kace.learning.teacher import (
 
 # The card that the prompt shows the form with.
 EXAMPLE_ID = "RUBRIC_TEA_FOR_GUESTS"
-NOT_SHOWN = (
-    "no card of that id was shown; copy the id between the square brackets"
-)
 MAX_PROBLEM_CHARS = 6_000
 CARD = Grammar(
     "card",
@@ -45,12 +43,6 @@ class Proposals(StepResult):
 
     cards: tuple[Card, ...] = ()
     refused: tuple[CardRefusal, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """Return the number of cards."""
-        unusable = f", {len(self.refused)} unusable" if self.refused else ""
-        return f"{len(self.cards)} cards{unusable}"
 
 
 class CardRequest(NamedTuple):
@@ -95,8 +87,7 @@ async def find_knowledge(
         parts.append(format_failure(number, failure))
     labels = tuple(one_line(failure.problem.name) for failure in failed)
     request = CardRequest(cell, context, labels)
-    shown = "\n\n".join(parts)
-    return await _ask("propose", request, shown, len(failed), "for a problem")
+    return await _ask("propose", request, parts, len(failed), "for a problem")
 
 
 async def imagine(
@@ -108,7 +99,9 @@ async def imagine(
     """
     request = CardRequest(cell, context)
     beside = "beside each of these"
-    return await _ask("imagine", request, card_block(cards), len(cards), beside)
+    return await _ask(
+        "imagine", request, [card_block(cards)], len(cards), beside
+    )
 
 
 def read_cards(reply: str, request: CardRequest) -> Reading[Card]:
@@ -122,7 +115,11 @@ def read_cards(reply: str, request: CardRequest) -> Reading[Card]:
 
 
 async def _ask(
-    kind: str, request: CardRequest, shown: str, sources: int, each: str
+    kind: str,
+    request: CardRequest,
+    shown: Sequence[str],
+    sources: int,
+    each: str,
 ) -> Proposals:
     """Return the first cards within the quota of one request, and what was refused."""
     cell = request.cell
@@ -135,14 +132,18 @@ async def _ask(
     reading = await context.teacher.ask(
         context.name,
         instructions("cards", kind),
-        "\n\n".join((f"{place}, or universal", shown, limit)),
+        (f"{place}, or universal", *shown, limit),
         lambda reply: read_cards(reply, request),
     )
     cards = tuple(reading.found.values())
     refused = list(reading.bad)
     for card in cards[quota:]:
         over = f"the request allowed {quota} cards, and {len(cards)} came"
-        refused.append(CardRefusal.by_code(card.card_id, "over_quota", over))
+        refused.append(
+            CardRefusal(
+                card_id=card.card_id, by="code", rule="over_quota", reason=over
+            )
+        )
     return Proposals(cards=cards[:quota], refused=tuple(refused))
 
 
@@ -151,42 +152,49 @@ def _read_card(block: Block, request: CardRequest) -> Card:
 
     A trigger that is too long is cut: another round with the teacher costs more.
     """
-    fields = block.fields
     own = request.cell.difficulty
-    if fields["id"] == EXAMPLE_ID:
+    if block["id"] == EXAMPLE_ID:
         raise ValueError("it is the example of the form, not a card")
-    difficulty = fields.get("difficulty", "").lower() or own
+    difficulty = block.get("difficulty", "").lower() or own
     if difficulty not in (own, Difficulty.UNIVERSAL):
         given = one_line(difficulty, 20)
         raise ValueError(
             f"the difficulty here is {own.value} or universal, not {given!r}"
         )
-    labels = request.labels
-    numbers = read_numbers(
-        fields.get("problems", "") if labels else "", len(labels)
+    supporting = []
+    if request.labels:
+        value = block.get("problems", "")
+        for number in read_numbers(value, len(request.labels)):
+            supporting.append(request.labels[number - 1])
+        if not supporting:
+            raise ValueError(
+                "the field problems is missing: name the problems this rule would "
+                "have saved"
+            )
+    return Card(
+        card_id=block["id"],
+        payload=cut_triggers(block["payload"]),
+        routing_conditions=read_clauses(block.get("routing", "")),
+        difficulty_tag=Difficulty(difficulty),
+        domain_tags=read_names(block.get("domains", ""))
+        or (request.cell.domain,),
+        helpfulness_score=0.0,
+        provenance=Provenance(
+            source=request.context.teacher.source,
+            supporting_problems=tuple(supporting),
+            epoch_introduced=request.context.epoch,
+        ),
     )
-    if labels and not numbers:
-        raise ValueError(
-            "the field problems is missing: name the problems this rule would have "
-            "saved"
-        )
-    clauses = map(str.strip, fields.get("routing", "").split(";"))
-    domains = fields.get("domains", "").replace(",", " ").split()
-    return card_of(
-        {
-            "card_id": fields["id"],
-            "payload": cut_triggers(block.text),
-            "routing_conditions": list(filter(None, clauses)),
-            "difficulty_tag": str(difficulty),
-            "domain_tags": domains or [request.cell.domain],
-            "helpfulness_score": 0.0,
-            "provenance": {
-                "source": request.context.teacher.source,
-                "supporting_problems": [labels[n - 1] for n in numbers],
-                "epoch_introduced": request.context.epoch,
-            },
-        }
-    )
+
+
+def read_clauses(value: str) -> tuple[str, ...]:
+    """Return the clauses of the field `routing`."""
+    return tuple(filter(None, map(str.strip, value.split(";"))))
+
+
+def read_names(value: str) -> tuple[str, ...]:
+    """Return the names of the field `domains`."""
+    return tuple(value.replace(",", " ").split())
 
 
 def format_failure(
@@ -200,12 +208,8 @@ def format_failure(
         read.append(f"{recall.tier.value} {cards}")
     shown = "; ".join(read) or "none"
     problem = format_problem(number, failure.problem, MAX_PROBLEM_CHARS, label)
-    lines = [problem, f"Exit: {record.exit_name}. Cards read: {shown}."]
+    parts = [problem, f"Exit: {record.exit_name}. Cards read: {shown}."]
     for attempt in failure.attempts:
-        answered = "gave no answer"
-        if attempt.answer:
-            answered = f"answered {quoted_line(attempt.answer)}"
-        where = f"Wrong attempt {attempt.index + 1} at {attempt.tier.value}"
-        lines.append(f"{where} {answered}. It ends:")
-        lines.append(fenced("attempt", attempt.text[-tail:] or "(no text)"))
-    return "\n".join(lines)
+        title = f"Wrong attempt {attempt.index + 1} at {attempt.tier.value}"
+        parts.append(format_attempt(title, attempt, tail))
+    return "\n".join(parts)

@@ -27,7 +27,7 @@ from kace.ladder.retrieve import estimate
 from kace.learning.admit import Merge, Merges, Rulings
 from kace.learning.measure import Comparison
 from kace.learning.propose import Proposals
-from kace.learning.revise import Revisions, Written
+from kace.learning.revise import Revisions
 from kace.learning.study import (
     Bill,
     RunTotals,
@@ -193,8 +193,8 @@ def report_json(report: LearningReport) -> str:
 def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
     refusals: dict[tuple[int, str], CardRefusal] = {}
-    judged: list[tuple[StepName, Written | Rulings]] = [
-        *results(steps, Written, "illustrate"),
+    judged: list[tuple[StepName, Proposals | Rulings]] = [
+        *results(steps, Proposals, "illustrate"),
         *results(steps, Rulings, "admit"),
     ]
     for step, letter in judged:

@@ -32,16 +32,15 @@ from kace.ladder.prompt import (
     card_text,
     fenced,
     neutral,
-    quoted_line,
     shortened,
-    template,
 )
 from kace.learning import StepResult
 from kace.learning.measure import Comparison, Impact
 from kace.learning.propose import (
-    EXAMPLE_ID,
-    NOT_SHOWN,
+    Proposals,
     format_failure,
+    read_clauses,
+    read_names,
 )
 from kace.learning.teacher import (
     Block,
@@ -53,7 +52,7 @@ from kace.learning.teacher import (
     TeacherStep,
     instructions,
     read_blocks,
-    read_each,
+    read_by_card,
 )
 from kace.problems import Problem
 
@@ -74,21 +73,9 @@ class Writing(NamedTuple):
     add: Callable[[Card, str], Card | CardRefusal]  # to a card, or `ValueError`
 
 
-class Written(StepResult):
-    """Cards with what was written for them, and what could not be used."""
-
-    cards: tuple[Card, ...] = ()
-    refused: tuple[CardRefusal, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """Return the number of cards."""
-        return f"written for {counted(len(self.cards), 'card')}"
-
-
 async def write(
     cards: Sequence[Card], writing: Writing, context: TeacherStep
-) -> Written:
+) -> Proposals:
     """Ask for something for each card, in one request."""
     parts = []
     for card in cards:
@@ -99,10 +86,10 @@ async def write(
     reading = await context.teacher.ask(
         context.name,
         instructions(writing.kind),
-        "\n\n".join(parts),
+        parts,
         lambda reply: read_written(reply, cards, writing),
     )
-    return Written(cards=tuple(reading.found.values()), refused=reading.bad)
+    return Proposals(cards=tuple(reading.found.values()), refused=reading.bad)
 
 
 def read_written(
@@ -110,20 +97,10 @@ def read_written(
 ) -> Reading[Card]:
     """Return the cards of a reply with what it adds; list those without any."""
 
-    def make(block: Block) -> Card | CardRefusal:
-        return writing.add(_shown_card(block, cards), block.text)
+    def make(card: Card, block: Block) -> Card | CardRefusal:
+        return writing.add(card, block["text"])
 
-    reading = read_each(reply, writing.grammar, make)
-    missing = f"there is no block {writing.grammar.tag} for this card"
-    return reading.expecting([card.card_id for card in cards], missing)
-
-
-def _shown_card(block: Block, cards: Iterable[Card]) -> Card:
-    """Return the card that a block names."""
-    for card in cards:
-        if card.card_id == block.fields["id"] != EXAMPLE_ID:
-            return card
-    raise ValueError(NOT_SHOWN)
+    return read_by_card(reply, writing.grammar, cards, make)
 
 
 def demonstrations(
@@ -135,11 +112,9 @@ def demonstrations(
     """
 
     def sources(card: Card) -> list[str]:
-        texts = []
-        for name in card.provenance.supporting_problems:
-            if name in problems:
-                texts.append(shortened(problems[name].text, MAX_PROBLEM_CHARS))
-        return texts[:MAX_SHOWN]
+        found = map(problems.get, card.provenance.supporting_problems)
+        known = list(filter(None, found))[:MAX_SHOWN]
+        return [shortened(each.text, MAX_PROBLEM_CHARS) for each in known]
 
     def add(card: Card, text: str) -> Card | CardRefusal:
         parts = f"\n{text}\n".split(f"\n{EXAMPLE}\n")
@@ -155,9 +130,7 @@ def demonstrations(
         shown = card.illustrated(found)
         return screen(shown) or shown
 
-    wanted = f"{count} examples, each with a story of its own,"
-    if count == 1:
-        wanted = "one example"
+    wanted = f"{counted(count, 'example')}, each with a story of its own,"
     return Writing("illustrate", EXAMPLES, wanted, sources, add)
 
 
@@ -252,30 +225,27 @@ class LastTry(NamedTuple):
 async def revise(
     domain: DomainCards, last: LastTry | None, context: TeacherStep
 ) -> Revisions:
-    """Ask the curator about every card of a domain; without cards, ask nothing.
+    """Ask the curator about every card of a domain.
 
     After a last try its rerun is in view, and the reply replaces it.
     """
-    if not domain.cards:
-        return Revisions()
-    parts = ["cards", "revise"]
+    kinds = ["cards", "revise"]
     if any(card.examples for card in domain.cards):
-        parts.append("revise_worked")
-    system = instructions(*parts)
+        kinds.append("revise_worked")
     shown = [_format_domain(domain, context.epoch)]
     if last:
-        system = f"{system}\n\n{template('teacher/refine')}"
+        kinds.append("refine")
         shown.append(_format_last_try(last))
         shown.append(_format_failures("Wrong in the rerun", last.still_wrong))
     gaps: dict[str, None] = {}
 
     def read(reply: str) -> Reading[Revision]:
-        for gap in read_blocks(reply, GAP)[0]:
-            gaps[one_line(gap.text, REASON_CHARS)] = None
+        for gap in read_blocks(reply, GAP).found.values():
+            gaps[one_line(gap["text"], REASON_CHARS)] = None
         return read_revisions(reply, domain, context.screen)
 
     reading = await context.teacher.ask(
-        context.name, system, "\n\n".join(shown), read
+        context.name, instructions(*kinds), shown, read
     )
     return Revisions(
         revisions=tuple(reading.found.values()),
@@ -294,8 +264,9 @@ def revision_changes(
             wanted.append(Deprecate(revision.card_id))
         elif revision.card:
             with suppress(DataError):  # such as a domain that is not the tree's
-                applied(tree, Edit(revision.card))
-                wanted.append(Edit(revision.card))
+                edit = Edit(revision.card)
+                applied(tree, edit)
+                wanted.append(edit)
     return tuple(wanted)
 
 
@@ -304,9 +275,8 @@ def read_revisions(
 ) -> Reading[Revision]:
     """Return the revisions of a reply. A change that changes nothing is a KEEP."""
 
-    def make(block: Block) -> Revision | CardRefusal:
-        card = _shown_card(block, domain.cards)
-        action = Action(block.fields["action"].strip(" .`*").upper())
+    def make(card: Card, block: Block) -> Revision | CardRefusal:
+        action = Action(block["action"].strip(" .`*").upper())
         after = card
         if action is Action.DEPRECATE:
             _, lift = domain.impact.of(card)
@@ -317,16 +287,18 @@ def read_revisions(
                 )
         elif action is not Action.KEEP:
             after = revised_card(card, block)
-            action = Action.KEEP if after == card else action
-        refusal = screen(after) if after != card else None
+        changed = None if after == card else after
+        if action in (Action.EDIT, Action.RELOCATE) and not changed:
+            action = Action.KEEP
+        refusal = screen(changed) if changed else None
         return refusal or Revision(
             action=action,
             card_id=card.card_id,
-            reason=one_line(block.fields["reason"], REASON_CHARS),
-            card=after if after != card else None,
+            reason=one_line(block["reason"], REASON_CHARS),
+            card=changed,
         )
 
-    return read_each(reply, REVISION, make)
+    return read_by_card(reply, REVISION, domain.cards, make, every=False)
 
 
 def revised_card(card: Card, block: Block) -> Card:
@@ -335,21 +307,21 @@ def revised_card(card: Card, block: Block) -> Card:
     A card with another text has proved nothing yet: its figures and its status begin
     anew. The curator is shown the rule alone, so the examples stay.
     """
-    given = block.fields
     fields: dict[str, object] = {}
-    if given.get("difficulty"):
-        fields["difficulty_tag"] = Difficulty(given["difficulty"].lower())
-    if given.get("domains"):
-        names = given["domains"].replace(",", " ").split()
-        fields["domain_tags"] = tuple(names)
-    routing = given.get("routing")
+    difficulty = block.get("difficulty")
+    if difficulty:
+        fields["difficulty_tag"] = Difficulty(difficulty.lower())
+    domains = block.get("domains")
+    if domains:
+        fields["domain_tags"] = read_names(domains)
+    routing = block.get("routing")
     if routing:
-        clauses = tuple(filter(None, map(str.strip, routing.split(";"))))
         none = routing.lower() == "none"
-        fields["routing_conditions"] = () if none else clauses
-    if block.text and block.text.strip() != card.rule:
+        fields["routing_conditions"] = () if none else read_clauses(routing)
+    rule = block["payload"]
+    if rule not in ("", card.rule):
         known = card.provenance
-        fields["payload"] = with_examples(block.text, card.examples)
+        fields["payload"] = with_examples(rule, card.examples)
         fields["helpfulness_score"] = 0.0
         fields["provenance"] = Provenance(
             source=known.source,
@@ -370,7 +342,7 @@ def _format_domain(of: DomainCards, epoch: int) -> str:
 
 
 def _format_card(card: Card, impact: Impact) -> str:
-    fire, lift = impact.of(card)
+    fire, _ = impact.of(card)
     introduced = f"introduced in epoch {card.provenance.epoch_introduced}"
     head = (
         f"id: {card.card_id}",
@@ -378,10 +350,10 @@ def _format_card(card: Card, impact: Impact) -> str:
         f"domains: {' '.join(card.domain_tags)}",
         f"routing: {'; '.join(card.routing_conditions) or 'none'}",
         f"status: {card.status.value}, {introduced}",
+        f"lift: {card.provenance.validated_lift or 'not measured'}",
         f"payload:\n{card.payload}",
     )
     fired = "Fired: never."
-    measured = "Lift: not measured."
     if fire:
         tiers = ", ".join(f"{tier} {n}" for tier, n in fire.tiers.items())
         fired = (
@@ -389,28 +361,16 @@ def _format_card(card: Card, impact: Impact) -> str:
             f"shown_wrong {fire.shown_wrong} ({tiers}). "
             f"Problems: {_format_labels(fire.problems)}."
         )
-    if lift:
-        low = f"{100 * lift.low:+.1f}"
-        high = f"{100 * lift.high:+.1f}"
-        measured = (
-            f"Lift: {100 * lift.effect:+.1f} points [{low}, {high}] of right attempts, "
-            f"{lift.shown} with the card, {lift.hidden} without, {lift.problems} "
-            "problems."
-        )
-    return "\n".join((fenced("card", "\n".join(head)), fired, measured))
+    return "\n".join((fenced("card", "\n".join(head)), fired))
 
 
 def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
-    """Return problems that no tier delivered, the first ones in full."""
+    """Return the number of problems that no tier delivered, and the first ones."""
     parts = [f"# {title}: {len(failed)}"]
     for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
-        label = f", {_format_labels((failure.problem.name,))}"
+        label = f", {_format_labels([failure.problem.name])}"
         few = failure._replace(attempts=failure.attempts[:MOST_ATTEMPTS])
-        final = quoted_line(failure.record.answer or "none")
-        shown = format_failure(number, few, label, tail=TAIL_CHARS)
-        parts.append(f"{shown}\nFinal answer: {final}")
-    if len(failed) > MOST_PROBLEMS:
-        parts.append(f"And {len(failed) - MOST_PROBLEMS} more.")
+        parts.append(format_failure(number, few, label, TAIL_CHARS))
     return "\n\n".join(parts)
 
 
@@ -423,18 +383,15 @@ def _format_last_try(last: LastTry) -> str:
         lines.append(f"- {revision.card_id}: {revision.action.value}. {reason}")
         if revision.card:
             lines.append(f"It was tried as:\n{neutral(revision.card.rule)}")
-    rerun = (
+    lines += (
         "\n# The rerun",
-        f"Solves compared: {found.n}. Lift: {100 * found.lift:+.1f} points.",
         f"Right only with your revisions: {_format_labels(found.gained)}.",
         f"Wrong only with your revisions: {_format_labels(found.lost)}.",
         f"Not committed: {neutral(found.reason)}.",
     )
-    return "\n".join((*lines, *rerun))
+    return "\n".join(lines)
 
 
 def _format_labels(names: Sequence[str]) -> str:
     shown = [neutral(one_line(name, 60)) for name in names[:MOST_LABELS]]
-    if len(names) > MOST_LABELS:
-        shown.append(f"{len(names) - MOST_LABELS} more")
     return ", ".join(shown) or "none"

@@ -28,6 +28,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -75,9 +76,11 @@ def check_card(
     card: Card, leaks: LeakScreen, domains: Sequence[str]
 ) -> CardRefusal | None:
     """Return the first rule of code that a card breaks, or `None`."""
-    for rule, reason in _broken_rules(card, domains):
-        return CardRefusal.by_code(card.card_id, rule, reason)
-    return leaks.find(card)
+    for rule, reason in chain(_broken_rules(card, domains), leaks.find(card)):
+        return CardRefusal(
+            card_id=card.card_id, by="code", rule=rule, reason=reason
+        )
+    return None
 
 
 def _broken_rules(
@@ -188,7 +191,7 @@ class LeakScreen:
             worked=held_out.worked | ours.worked,
             ngrams=held_out.ngrams | ours.ngrams,
         )
-        self._numbers = list(map(_numbers_of, self._problems))
+        self._numbers = [(each, _numbers_of(each)) for each in self._problems]
         self._copies: dict[str, str] = {}
         for problem in self._problems:
             for ngram in copied_ngrams(problem.text):
@@ -198,37 +201,34 @@ class LeakScreen:
         """Whether a text retells a problem held out."""
         return self.held_out.overlap(text) > self.max_overlap
 
-    def find(self, card: Card) -> CardRefusal | None:
-        """Return the first thing that a card carries over, or `None`."""
-        for rule, what in self._leaks(card):
-            return CardRefusal.by_code(card.card_id, rule, f"it {what}")
-        return None
-
-    def _leaks(self, card: Card) -> Iterator[tuple[str, str]]:
+    def find(self, card: Card) -> Iterator[tuple[str, str]]:
+        """Yield the rules that a card breaks by what it carries over, with reasons."""
         text = normalise(shown_text(card))
         numbers = numbers_in(text)
         values = set(_value_keys(text))
         own = set(map(one_line, card.provenance.supporting_problems))
-        for problem, theirs in zip(self._problems, self._numbers, strict=True):
+        for problem, theirs in self._numbers:
             if one_line(problem.name) in own:
                 for rule, what in _own_leaks(problem, theirs, text):
-                    yield rule, f"{what} the problem {problem.name}"
+                    yield rule, f"it {what} the problem {problem.name}"
             elif (
                 len(theirs) > 1
                 and theirs <= numbers
                 and any(map(is_telling, theirs))
                 and not values.isdisjoint(_answer_keys(problem.answer or ""))
             ):
-                what = "has the numbers and the answer of the problem"
+                what = "it has the numbers and the answer of the problem"
                 yield "answer_leak", f"{what} {problem.name}"
         for ngram in copied_ngrams(text):
             if ngram in self._copies:
-                what = f"repeats {ngram!r} of the problem {self._copies[ngram]}"
+                what = (
+                    f"it repeats {ngram!r} of the problem {self._copies[ngram]}"
+                )
                 yield "instance_overfit", what
         for example in card.examples:
             retold = self._examples.retold(example, self.max_overlap)
             if retold:
-                yield "answer_leak", f"shows what is not its own: {retold}"
+                yield "answer_leak", f"it shows what is not its own: {retold}"
 
 
 def _numbers_of(problem: Problem) -> frozenset[Fraction]:
@@ -247,16 +247,18 @@ def _own_leaks(
     found = numbers_in(text)
     if keys & set(_given_keys(text)) - {"=0", "=1"}:
         yield "answer_leak", "calls an answer what is the answer of"
-    whole = bool(numbers) and numbers <= found
     rare = any(map(is_telling, numbers_in(answer)))
-    known = whole or rare or any(map(_is_telling_key, keys))
-    if known and not keys.isdisjoint(_value_keys(text)):
-        yield "answer_leak", "holds the answer of"
-    parts = set(_tokens(answer))
-    compound = not " ".join(parts).isdigit()
-    if known and compound:
+    if (
+        rare
+        or (numbers and numbers <= found)
+        or any(map(_is_telling_key, keys))
+    ):
+        if not keys.isdisjoint(_value_keys(text)):
+            yield "answer_leak", "holds the answer of"
+        parts = set(_tokens(answer))
+        compound = not " ".join(parts).isdigit()
         for line in text.split("\n"):
-            if parts.issubset(_tokens(line)):
+            if compound and parts.issubset(_tokens(line)):
                 yield "answer_leak", "holds the parts of the answer of"
     telling = frozenset(filter(is_telling, numbers))
     several = len(telling) > 1 or max(telling, default=0) > LARGE

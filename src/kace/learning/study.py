@@ -85,12 +85,13 @@ from kace.learning.teacher import (
     Teacher,
     TeacherStep,
     TreeCell,
+    is_failed,
     open_teacher,
     partition,
 )
 from kace.models.base import ChatModel, Usage, total
 from kace.models.budget import Ledger
-from kace.models.cache import TEACHER, CallRecord, CallStore
+from kace.models.cache import TEACHER, CallRecord, CallStore, read_calls
 from kace.problems import Problem, overlaps, problems_hash
 from kace.runs.manifest import hold_to, manifest_of, solver_prompts
 from kace.runs.run import Run, Solve, climb_with
@@ -800,9 +801,7 @@ class Study(Workbench):
             if self.settings.confident and last is TierName.ES:
                 domains = route_by_words(problem, self.tree.domains)
                 reached = last
-            made = any(each.tier is reached for each in record.attempts)
-            final = self.settings.failures == "final" or last is reached
-            if made and not (record.correct and final):
+            if is_failed(record, reached, self.settings.failures):
                 failure = FailedProblem.of(
                     record, problem, reached, self.text_of
                 )

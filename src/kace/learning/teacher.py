@@ -18,11 +18,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, ValidationError
 
 from kace.answers.kinds import MATHEMATICS, Subject
 from kace.cards.card import (
@@ -64,6 +65,7 @@ from kace.problems import Problem
 
 MAX_BLOCKS = 200
 MAX_REPLY_CHARS = 1_000_000
+MAX_NAME = 64  # characters kept of a block's name
 MAX_REASON = 400  # characters kept of a reason
 
 _THOUGHT = re.compile(
@@ -85,24 +87,22 @@ _NUMBERS = re.compile(r"(?<!\d)(\d{1,4})(?!\d)(?: ?[-–] ?(\d{1,4})(?!\d))?")
 T = TypeVar("T")
 
 
+def _at_most(limit: int) -> AfterValidator:
+    """Return a validator that makes a text one printable line, and cuts it."""
+    return AfterValidator(partial(one_line, limit=limit))
+
+
 class CardRefusal(StepResult):
     """A block of a reply that was not used, who refused it, and why.
 
     It holds no control characters, so it is safe to store and to show.
     """
 
-    card_id: str = (
-        ""  # as the teacher named it; empty if the block gave no name
-    )
+    # As the teacher named it; empty if the block gave no name.
+    card_id: Annotated[str, _at_most(MAX_NAME)] = ""
     by: Literal["parser", "code", "teacher"] = "parser"
     rule: str = "bad_block"
-    reason: str
-
-    @classmethod
-    def by_code(cls, card_id: str, rule: str, reason: str) -> CardRefusal:
-        """Return the refusal of a card that breaks a rule of code."""
-        short = one_line(reason, MAX_REASON)
-        return cls(card_id=card_id, by="code", rule=rule, reason=short)
+    reason: Annotated[str, _at_most(MAX_REASON)]
 
     def __str__(self) -> str:
         return f"{self.card_id}: {self.reason}" if self.card_id else self.reason
@@ -122,21 +122,29 @@ class Grammar(NamedTuple):
     text: str = ""
 
 
-class Block(NamedTuple):
-    """A block that has the form. It holds no control characters but newline and tab."""
-
-    fields: Mapping[str, str]
-    text: str
+Block = Mapping[str, str]
+"""The fields of a block that has the form, its text among them. They hold no control
+characters but newline and tab."""
 
 
-def read_blocks(
-    reply: str, grammar: Grammar
-) -> tuple[tuple[Block, ...], tuple[CardRefusal, ...]]:
+class Reading(NamedTuple, Generic[T]):
+    """A parsed reply: what it holds by name, in order, and what could not be used."""
+
+    found: Mapping[str, T]
+    bad: tuple[CardRefusal, ...] = ()
+
+    @property
+    def faults(self) -> list[CardRefusal]:
+        """Return what the teacher may mend: all but what it rejects itself."""
+        return [refusal for refusal in self.bad if refusal.by != "teacher"]
+
+
+def read_blocks(reply: str, grammar: Grammar) -> Reading[Block]:
     """Return the blocks of a reply in order, and the malformed ones.
 
-    A reply without any is one malformed block, unless a line such as "no card" says
-    that there is none. Never raises, never unescapes. Text and blocks over the limits
-    are not read.
+    A block without a name goes by its content. A reply without any is one malformed
+    block, unless a line such as "no card" says that there is none. Never raises, never
+    unescapes. Text and blocks over the limits are not read.
     """
     blocks: dict[str, Block] = {}
     bad: list[CardRefusal] = []
@@ -145,30 +153,26 @@ def read_blocks(
     pattern = _BLOCK.replace("TAG", grammar.tag)
     for found in islice(re.finditer(pattern, text, _LINES), MAX_BLOCKS):
         block = _parse_block(found[1], grammar)
-        name = one_line(block.fields.get(grammar.name, ""), 64)
+        name = one_line(block.get(grammar.name, ""), MAX_NAME)
         stray = stray_character(found[1])
-        reason = ""
+        empty = [field for field in grammar.required if not block.get(field)]
         if not found[2]:
             reason = "its end tag is missing: the block is cut off"
         elif stray:
             reason = f"it {stray.what}"
         elif name in blocks:
             reason = f"its {grammar.name} is that of an earlier block; names must differ"
-        for field in grammar.required:
-            value = block.fields.get(field)
-            if field == grammar.text:
-                value = block.text
-            if not value and not reason:
-                reason = f"the field {field} is missing or empty"
-        if reason:
-            bad.append(CardRefusal(card_id=name, reason=reason))
+        elif empty:
+            reason = f"the field {empty[0]} is missing or empty"
         else:
-            blocks[name or str(len(blocks))] = block
+            blocks[name or found[1]] = block
+            continue
+        bad.append(CardRefusal(card_id=name, reason=reason))
     none = rf"^\W*no {grammar.tag}s?(?: needed)?\W*$"
     if not (blocks or bad or re.search(none, text, _LINES)):
-        empty = "the reply holds no block of the form asked for"
-        bad.append(CardRefusal(reason=empty))
-    return tuple(blocks.values()), tuple(bad)
+        reason = "the reply holds no block of the form asked for"
+        bad.append(CardRefusal(reason=reason))
+    return Reading(blocks, tuple(bad))
 
 
 def read_numbers(value: str, last: int) -> tuple[int, ...]:
@@ -189,36 +193,16 @@ def read_numbers(value: str, last: int) -> tuple[int, ...]:
 
 
 def _parse_block(body: str, grammar: Grammar) -> Block:
-    """Return the fields of a block, and the text that its last field holds."""
-    head = body
-    text = ""
-    if grammar.text:
-        parts = re.split(
-            rf"^\s*{grammar.text}\s*:", body, maxsplit=1, flags=_LINES
-        )
-        head = parts[0]
-        text = "".join(parts[1:]).strip()
+    """Return the fields of a block, the last of which is its text."""
     fields: dict[str, str] = {}
+    head = body
+    if grammar.text:
+        mark = rf"^\s*{grammar.text}\s*:"
+        head, *rest = re.split(mark, body, maxsplit=1, flags=_LINES)
+        fields[grammar.text] = "".join(rest).strip()
     for name, value in _FIELD.findall(head):
         fields.setdefault(name.lower(), value.strip())
-    return Block(fields, text)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
-    """A parsed reply: what it holds by name, in order, and what could not be used."""
-
-    found: Mapping[str, T]
-    bad: tuple[CardRefusal, ...] = ()
-
-    def expecting(self, names: Iterable[str], reason: str) -> Reading[T]:
-        """Return the reading with absent names listed as bad: they are asked again."""
-        bad = list(self.bad)
-        there = {*self.found, *(each.card_id for each in bad)}
-        for name in names:
-            if name not in there:
-                bad.append(CardRefusal(card_id=name, reason=reason))
-        return Reading(self.found, tuple(bad))
+    return fields
 
 
 TIER = "TEACHER"  # the tier of a teacher's calls in a cache
@@ -246,7 +230,7 @@ class Teacher:
         self,
         name: str,
         system: str,
-        user: str,
+        parts: Iterable[str],
         read: Callable[[str], Reading[T]],
     ) -> Reading[T]:
         """Send a request, and one repair round if much could not be used.
@@ -255,10 +239,11 @@ class Teacher:
         bad then is listed. `name` identifies the request in caches, files
         and errors. Raises `KaceError` if a call fails.
         """
-        messages = chat(self.subject.named(system), user)
+        messages = chat(self.subject.named(system), "\n\n".join(parts))
         reply = await self.complete(name, 0, messages)
         first = read(reply)
-        if len(first.bad) <= FEW * (len(first.bad) + len(first.found)):
+        faults = len(first.faults)
+        if faults <= FEW * (faults + len(first.found)):
             return first
         again = await self.complete(name, 1, _repair(messages, reply, first))
         return merge_repair(first, read(again))
@@ -314,26 +299,24 @@ def open_teacher(config: Config) -> ChatModel:
     return open_model(config.for_teacher())
 
 
-def instructions(*names: str) -> str:
+def instructions(*names: str, folder: str = "teacher") -> str:
     """Return the system text of a kind of request: the shared part, then its own."""
-    return "\n\n".join(
-        template(f"teacher/{name}") for name in ("preface", *names)
-    )
+    parts = [template(f"{folder}/{name}") for name in ("preface", *names)]
+    return "\n\n".join(parts)
 
 
 def read_each(
     reply: str, grammar: Grammar, make: Callable[[Block], T | CardRefusal]
 ) -> Reading[T]:
     """Parse each block of a reply with `make`; list those that it refuses as bad."""
-    blocks, bad = read_blocks(reply, grammar)
+    blocks = read_blocks(reply, grammar)
     found: dict[str, T] = {}
-    wrong = list(bad)
-    for block in blocks:
-        name = block.fields[grammar.name]
+    bad = list(blocks.bad)
+    for name, block in blocks.found.items():
         try:
             made = make(block)
         except CardError as error:
-            message = error.message.removeprefix(f"card {name[:64]!r}: ")
+            message = error.message.removeprefix(f"card {name!r}: ")
             reason = f"{message}; {error.fix}"
         except ValidationError as error:
             reason = "; ".join(refusal(error))
@@ -341,12 +324,44 @@ def read_each(
             reason = str(error)
         else:
             if isinstance(made, CardRefusal):
-                wrong.append(made)
+                bad.append(made)
             else:
                 found[name] = made
             continue
-        wrong.append(CardRefusal(card_id=one_line(name, 64), reason=reason))
-    return Reading(found, tuple(wrong))
+        bad.append(CardRefusal(card_id=name, reason=reason))
+    return Reading(found, tuple(bad))
+
+
+def read_by_card(
+    reply: str,
+    grammar: Grammar,
+    cards: Iterable[Card],
+    make: Callable[[Card, Block], T | CardRefusal],
+    every: bool = True,
+) -> Reading[T]:
+    """Parse the blocks on cards that were shown, by their field `id`.
+
+    Where every card needs a block, those without one are listed as bad.
+    """
+    known = {card.card_id: card for card in cards}
+
+    def make_of(block: Block) -> T | CardRefusal:
+        card = known.get(block["id"])
+        if card is None:
+            raise ValueError(
+                "no card of that id was shown; copy the id between the square brackets"
+            )
+        return make(card, block)
+
+    reading = read_each(reply, grammar, make_of)
+    bad = list(reading.bad)
+    if every:
+        there = {*reading.found, *(each.card_id for each in bad)}
+        for name in known:
+            if name not in there:
+                reason = f"there is no block {grammar.tag} for this card"
+                bad.append(CardRefusal(card_id=name, reason=reason))
+    return Reading(reading.found, tuple(bad))
 
 
 def merge_repair(first: Reading[T], second: Reading[T]) -> Reading[T]:
@@ -375,7 +390,7 @@ def _repair(
         f"Accepted: {accepted}",
         "Refused:",
     ]
-    for bad in reading.bad:
+    for bad in reading.faults:
         lines.append(f"- {neutral(str(bad))}")
     # The teacher's own blocks stay readable to it. Only what an engine could take for
     # the end of a turn is broken. Providers refuse an empty turn.
@@ -431,17 +446,29 @@ class FailedProblem(NamedTuple):
         return cls(problem, record, tuple(attempts))
 
 
+def is_failed(record: Solution, tier: TierName, failures: str) -> bool:
+    """Whether a tier was reached and did not solve the problem; if `final`, no tier did."""
+    tiers = [attempt.tier for attempt in record.attempts]
+    delivered = failures == "final" or tiers[-1] is tier
+    return tier in tiers and not (record.correct and delivered)
+
+
 def format_problem(
-    number: int,
-    problem: Problem,
-    limit: int,
-    label: str = "",
-    unknown: str = "not known",
+    number: int, problem: Problem, limit: int, label: str = ""
 ) -> str:
     """Return a problem with its answer under a number, as the teacher is shown it."""
     text = fenced("problem", shortened(problem.text, limit))
-    answer = quoted_line(problem.answer or unknown)
+    answer = quoted_line(problem.answer or "not known")
     return f"## Problem {number}{label}\n{text}\nExpected answer: {answer}"
+
+
+def format_attempt(title: str, attempt: Attempt, tail: int) -> str:
+    """Return what an attempt answered, and how its text ends."""
+    answered = "gave no answer"
+    if attempt.answer:
+        answered = f"answered {quoted_line(attempt.answer)}"
+    ending = fenced("attempt", attempt.text[-tail:] or "(no text)")
+    return f"{title} {answered}. It ends:\n{ending}"
 
 
 # BuildEpistemicTree: the domains of a corpus, proposed by the teacher, checked by code.
@@ -498,7 +525,7 @@ async def partition(
     reading = await teacher.ask(
         "partition",
         instructions("partition"),
-        "\n\n".join(parts),
+        parts,
         lambda reply: read_partition(reply, len(shown)),
     )
     if reading.found:
@@ -512,11 +539,12 @@ async def partition(
 
 def shuffled(problems: Sequence[Problem], seed: int) -> list[Problem]:
     """Return the problems in an order that depends on their content and the seed."""
-
-    def digest(problem: Problem) -> bytes:
-        return hashlib.sha256(f"{seed}\x1f{problem.id}".encode()).digest()
-
-    return sorted(problems, key=digest)
+    return sorted(
+        problems,
+        key=lambda problem: hashlib.sha256(
+            f"{seed}\x1f{problem.id}".encode()
+        ).digest(),
+    )
 
 
 def read_partition(reply: str, shown: int) -> Reading[Domain]:
@@ -524,21 +552,20 @@ def read_partition(reply: str, shown: int) -> Reading[Domain]:
     rest = set(range(1, shown + 1))
 
     def make(block: Block) -> Domain:
-        name = block.fields["name"]
+        name = block["name"]
         if name in (*RESERVED, EXAMPLE_DOMAIN):
             raise ValueError(
                 "the name is reserved: call the domain what its problems share"
             )
-        numbers = rest.intersection(
-            read_numbers(block.fields["problems"], shown)
-        )
+        numbers = rest.intersection(read_numbers(block["problems"], shown))
         if len(numbers) * ONE_IN < shown:
             raise ValueError(
                 f"{name} holds {len(numbers)} of {shown} problems; at least one in "
                 f"{ONE_IN} is needed"
             )
-        lines = {line.strip(" -*•"): 0 for line in block.text.split("\n")}
-        signals = [line for line in lines if 0 < len(line) <= MAX_SIGNAL_CHARS]
+        lines = [line.strip(" -*•") for line in block["signals"].split("\n")]
+        short = [line for line in lines if 0 < len(line) <= MAX_SIGNAL_CHARS]
+        signals = tuple(dict.fromkeys(short))
         if len(signals) < MIN_SIGNALS:
             raise ValueError(
                 f"it has {len(signals)} signals of at most {MAX_SIGNAL_CHARS} "
@@ -546,9 +573,9 @@ def read_partition(reply: str, shown: int) -> Reading[Domain]:
             )
         domain = Domain(
             name=name,
-            description=block.fields["description"],
+            description=block["description"],
             share=round(len(numbers) / shown, 4),
-            signals=tuple(signals)[:MAX_SIGNALS],
+            signals=signals[:MAX_SIGNALS],
         )
         rest.difference_update(numbers)
         return domain
