@@ -13,7 +13,7 @@ import click
 from kace.baselines.evaluate import Trial, run_trial
 from kace.baselines.lift import lift_of, read_skill, run_lift
 from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
-from kace.cards.store import frozen_hash_of, open_tree
+from kace.cards.store import open_state, open_tree
 from kace.cli.data import load_data
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
@@ -141,7 +141,7 @@ def command(
                 f"--reuse {other}: no calls are kept there",
                 fix="name the folder of a run that kace eval made",
             )
-    if config.tree and frozen_hash_of(config.tree) is None:
+    if config.tree and open_state(config.tree).frozen is None:
         note(f"kace: warning: {config.tree} is not frozen (kace tree freeze)")
     note_plan(trial, folder, dry_run)
     if dry_run:

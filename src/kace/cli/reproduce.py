@@ -23,7 +23,7 @@ from kace.baselines.systems import (
     require_domains,
     spec_of,
 )
-from kace.cards.store import frozen_hash_of, open_tree
+from kace.cards.store import open_state, open_tree
 from kace.cards.tree import EpistemicTree
 from kace.cli.data import load_data
 from kace.cli.options import PATH, Options, takes
@@ -242,7 +242,7 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.tree is None:
         return
     tree = open_tree(recipe.tree)
-    if frozen_hash_of(recipe.tree) is None:
+    if open_state(recipe.tree).frozen is None:
         raise UsageError(
             f"{recipe.tree} is not frozen",
             fix=f"kace tree freeze {shlex.quote(str(recipe.tree))}",

@@ -24,7 +24,7 @@ from kace.cards.store import (
     JournalEntry,
     TreeStore,
     author,
-    frozen_hash_of,
+    open_state,
     open_tree,
 )
 from kace.cards.tree import (
@@ -340,7 +340,7 @@ def _figures(path: Path, tree: EpistemicTree) -> dict[str, Any]:
         "cards": len(tree),
         "status": status,
         "generation": store.generation if store else None,
-        "frozen": frozen_hash_of(path),
+        "frozen": open_state(path).frozen,
         "hash": tree.content_hash(),
         "gate": thresholds_of(path) if store else None,
         "domains": list(domains.values()),
