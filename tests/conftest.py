@@ -6,6 +6,7 @@ is tested.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,8 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", PATIENT)
 settings.register_profile("fuzz", PATIENT, max_examples=10_000)
 settings.load_profile("patient")
+# Before numpy is imported: workers side by side would fight over the cores with threads of their own.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251
 
 
 @pytest.fixture(autouse=True)
