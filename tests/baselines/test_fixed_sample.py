@@ -68,10 +68,10 @@ class Notes:
     asked: list[TierName]
 
     async def retrieve(
-        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Sequence[Context]
+        self, problem: Problem, tier: TierName, before: Sequence[Attempt], earlier: Context | None
     ) -> Context | None:
         self.asked.append(tier)
-        return Context(notes="Count pairs once.", tokens=4)
+        return Context(notes="Count pairs once.")
 
 
 def test_a_source_is_asked_once_and_every_attempt_reads_what_it_gave():

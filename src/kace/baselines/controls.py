@@ -64,12 +64,12 @@ class CardPicker:
         problem: Problem,
         tier: TierName,
         routed: Context,
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context:
         """Return all cards, the nearest, or a model's choice among them."""
         routed = replace(routed, eligible=len(self.cards))
         if earlier:
-            return replace(routed, cards=earlier[-1].cards)
+            return replace(routed, cards=earlier.cards)
         cards: Sequence[Card] = self.cards
         if self.relevance:
             cards = self.relevance.relevant(problem.text, cards)
@@ -275,7 +275,7 @@ class FamilyCards:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS reads any."""
-        found = await self.select(problem, TierName.MS, NOTHING, ())
+        found = await self.select(problem, TierName.MS, NOTHING, None)
         return bool(found.cards)
 
 

@@ -21,7 +21,6 @@ from kace.cards.card import BULLET, stray_character
 from kace.errors import UsageError
 from kace.ladder.ladder import (
     Climb,
-    ContextSource,
     Kit,
     Tiers,
     locked,
@@ -127,25 +126,6 @@ class Dropout:
             if int.from_bytes(digest[:7], "big") < self.rate * (1 << 56):
                 hidden.append(card_id)
         return tuple(hidden)
-
-
-@dataclass(frozen=True, slots=True)
-class DropoutSource:
-    """A source of context that hides cards from single attempts."""
-
-    source: ContextSource
-    dropout: Dropout
-
-    async def retrieve(
-        self,
-        problem: Problem,
-        tier: TierName,
-        before: Sequence[Attempt],
-        earlier: Sequence[Context],
-    ) -> Context | None:
-        """Return what the tier reads, with the rule that hides cards."""
-        found = await self.source.retrieve(problem, tier, before, earlier)
-        return found and replace(found, hide=self.dropout.hidden)
 
 
 # Confidence: votes weighted by how sure attempts were

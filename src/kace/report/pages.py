@@ -306,7 +306,7 @@ def climb_of(record: Solution) -> list[Rung]:
             name.value,
             count,
             vote_of(record, start, start + count),
-            needed=tier.gate.votes if tier else None,
+            needed=tier.gate if tier else None,
             left=tier is not None and record.exit is tier.exit,
             recall=recalls.get(name),
         )
@@ -375,7 +375,7 @@ def solve_page(request: PageRequest) -> Page:
         "text": table.problem_text(problem),
         "keeps_texts": table.calls_folder is not None,
         "tree": workspace.tree_of(name),
-        "plurality": FALLBACK_GATE.votes,
+        "plurality": FALLBACK_GATE,
         "choice": choice,
         "rows": rows,
         "number": number,
