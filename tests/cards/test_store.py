@@ -30,17 +30,10 @@ def store(tmp_path: Path) -> TreeStore:
     return store
 
 
-def reopened(store: TreeStore) -> TreeStore:
-    return TreeStore.open(store.folder)
-
-
-def test_a_store_opens_as_it_was_left(store: TreeStore):
-    assert reopened(store).load() == store.load()
-    assert reopened(store).load().content_hash() == store.load().content_hash()
-    assert reopened(store).generation == store.generation == 5
-
-
-def test_the_files_are_one_card_a_line_in_order_of_id(store: TreeStore):
+def test_a_store_opens_as_it_was_left_with_one_card_a_line_in_order_of_id(store: TreeStore):
+    again = TreeStore.open(store.folder)
+    assert again.load() == store.load() and again.load().content_hash() == store.load().content_hash()
+    assert again.generation == store.generation == 5
     header, *lines, end = store.cards_path.read_text().split("\n")
     assert lines == [card_line(card) for card in store.load()]
     assert end == ""
@@ -136,7 +129,7 @@ def test_cards_edited_by_hand_are_refused_until_they_are_restored(store: TreeSto
         store.freeze()
     kept = store.load()
     text = store.cards_path.read_text()
-    store.cards_path.write_text(store.cards_path.read_text().replace("Do it well", "Do it by hand"))
+    store.cards_path.write_text(text.replace("Do it well", "Do it by hand"))
     before = store.cards_path.read_bytes()
     change = partial(store.apply, Add(a_card("MICRO_N_N")), author="ada")
     for attempt in (store.load, store.freeze, partial(store.thaw, author="ada"), change):

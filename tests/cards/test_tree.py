@@ -69,16 +69,6 @@ def test_universal_cards_come_first_so_that_prompts_share_their_front():
     assert tree.project(TierName.HS, []) == tree.project(TierName.HS, ["nowhere"]) == (everywhere,)
 
 
-def test_relocating_changes_who_reads_a_card():
-    tree = EpistemicTree.of(DOMAINS, [a_card()])
-    moved = applied(
-        tree, Edit(tree.card("EXACT_SUM_OF_SQUARES").revised(difficulty_tag=Difficulty.HARD, domain_tags=("geometry",)))
-    )
-    assert moved.project(TierName.MS, ["algebra"]) == moved.project(TierName.HS, ["algebra"]) == ()
-    assert [card.domain_tags for card in moved.project(TierName.HS, ["geometry"])] == [("geometry",)]
-    assert applied(moved, Deprecate("EXACT_SUM_OF_SQUARES")).project(TierName.HS, ["geometry"]) == ()
-
-
 def test_what_breaks_a_rule_is_refused_with_one_line():
     tree = EpistemicTree.of(DOMAINS, [a_card()])
     refused = {

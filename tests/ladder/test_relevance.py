@@ -81,7 +81,6 @@ def test_a_card_with_one_demonstration_of_an_invented_word_is_found_by_that_word
 
 def test_numbers_are_masked_and_pairs_of_words_count():
     assert terms("12 apples, 3.5 apples") == ["#", "apple", "#", "apple", "# apple", "apple #", "# apple"]
-    assert terms("at $5$ km") == terms("at $75$ km")
 
 
 def test_wordings_find_a_card_in_other_stories():
@@ -94,10 +93,9 @@ def test_wordings_find_a_card_in_other_stories():
 def test_cards_of_one_problem_do_not_halve_each_other():
     first = card("AVERAGE", AVERAGE, sources=("p1",))
     second = card("MEAN", STORIES[0], sources=("p1",))
-    alone = open_index(EpistemicTree.of(DOMAINS, [first]))(LIKE.text)[first.card_id]
-    both = open_index(EpistemicTree.of(DOMAINS, [first, second]))(LIKE.text)
-    assert min(both.values()) > 0.8 * alone
-    apart = open_index(EpistemicTree.of(DOMAINS, [SPEED, card("MEAN", STORIES[0])]))(LIKE.text)
+    cards = ([first], [first, second], [SPEED, card("MEAN", STORIES[0])])
+    alone, both, apart = (open_index(EpistemicTree.of(DOMAINS, shown))(LIKE.text) for shown in cards)
+    assert min(both.values()) > 0.8 * alone[first.card_id]
     assert sum(apart.values()) <= 1.0 + 1e-5, "of other problems, they share the probability"
 
 
