@@ -241,8 +241,6 @@ class RelevanceIndex:
 
     def __call__(self, problem: str) -> Mapping[str, float]:
         """Return the scores of the cards that have one, by card id."""
-        if not self.cards:
-            return {}
         total = _pooled(self.probabilities(problem), self.shared)
         found = np.flatnonzero(total[:-1] >= LEAST_SCORE)
         return {self.cards[place]: float(total[place]) for place in found}
