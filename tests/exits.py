@@ -1,7 +1,13 @@
-"""How many calls each exit of the paper's ladder takes."""
+"""The paper's ladder: how many calls each exit takes, and the place of each attempt."""
 
 from __future__ import annotations
 
 from kace.ladder.tiers import ExitPath
+from kace.models.base import Request
 
 PAPER_CALLS = dict(zip(ExitPath, (2, 5, 10, 10, 10), strict=True))
+
+
+def place_of(request: Request) -> int:
+    """The position of an attempt among all of its solve."""
+    return {"ES": 0, "MS": 2, "HS": 5, "FLAT": 0}[request.attempt.tier] + request.attempt.index

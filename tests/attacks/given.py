@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.store import TreeStore, open_state, open_tree
 from kace.cards.tree import Add
 from kace.config import profile_of
 from kace.learning.calibrate import thresholds_of
@@ -98,7 +98,7 @@ ACTIONS: dict[str, Attack] = {
         lambda at: TreeStore.open(at).snapshot("epoch-1"),
         (*TREE[:1], "lock", "snapshots/epoch-1.jsonl", "snapshots/"),
     ),
-    "tree hash": (trees, frozen_hash_of, TREE[:1]),
+    "tree hash": (trees, lambda path: open_state(path).frozen, TREE[:1]),
     "tree profile": (trees, lambda at: profile_of(None, at), ("profile.toml",)),
     "tree thresholds": (trees, thresholds_of, ("calibration.json",)),
     "tree view": (trees, viewed, TREE[:1]),

@@ -75,7 +75,7 @@ def test_the_same_tree_has_raw_reflections_instead_of_its_cards(tmp_path: Path):
         rule = card.card_id.split("_")[1].lower()
         assert any(problem.name == source and f"the {rule} of" in problem.text for problem in TRAIN)
         assert card.body == statement(rule)
-    assert TreeStore.open(tmp_path).frozen_hash == tree.content_hash()
+    assert TreeStore.open(tmp_path).read().frozen == tree.content_hash()
     roles = json.loads((tmp_path / "train" / "bill.json").read_text())["roles"]
     assert {role["role"] for role in roles} == {"solver"}, "no domains are requested"
 
@@ -125,7 +125,7 @@ def test_a_tree_of_other_problems_is_refused(tmp_path: Path):
 def test_without_cards_to_replace_there_are_none(tmp_path: Path):
     """What a reproduction goes on with where no epoch did better than the ladder alone."""
     assert len(grown(tmp_path, tree=EpistemicTree.of(REGISTRY, ()))) == 0
-    assert TreeStore.open(tmp_path).frozen_hash
+    assert TreeStore.open(tmp_path).read().frozen
 
 
 def test_a_reflection_that_is_no_card_is_refused(tmp_path: Path):

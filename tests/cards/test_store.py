@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kace.cards.card import Difficulty, card_line, read_card
-from kace.cards.store import TreeStore, frozen_hash_of, open_tree
+from kace.cards.store import TreeStore, open_state, open_tree
 from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, SetDomains, applied
 from kace.errors import DataError, KaceError
 from tests.card_examples import DOMAINS, a_card, with_body
@@ -30,17 +30,10 @@ def store(tmp_path: Path) -> TreeStore:
     return store
 
 
-def reopened(store: TreeStore) -> TreeStore:
-    return TreeStore.open(store.folder)
-
-
-def test_a_store_opens_as_it_was_left(store: TreeStore):
-    assert reopened(store).load() == store.load()
-    assert reopened(store).load().content_hash() == store.load().content_hash()
-    assert reopened(store).generation == store.generation == 5
-
-
-def test_the_files_are_one_card_a_line_in_order_of_id(store: TreeStore):
+def test_a_store_opens_as_it_was_left_with_one_card_a_line_in_order_of_id(store: TreeStore):
+    again = TreeStore.open(store.folder)
+    assert again.load() == store.load() and again.load().content_hash() == store.load().content_hash()
+    assert again.generation == store.generation == 5
     header, *lines, end = store.cards_path.read_text().split("\n")
     assert lines == [card_line(card) for card in store.load()]
     assert end == ""
@@ -115,11 +108,17 @@ def test_an_author_that_cannot_stand_in_a_log_is_refused(store: TreeStore, autho
 
 def test_a_frozen_store_refuses_changes_until_it_is_thawed(store: TreeStore):
     digest = store.freeze()
-    assert digest == store.load().content_hash() == store.frozen_hash == frozen_hash_of(store.folder) == store.freeze()
+    assert (
+        digest
+        == store.load().content_hash()
+        == store.read().frozen
+        == open_state(store.folder).frozen
+        == store.freeze()
+    )
     with pytest.raises(KaceError, match=r"frozen at .*thaw"):
         store.apply(Deprecate("EXACT_A_A"), author="ada")
     store.thaw(author="ada")
-    assert frozen_hash_of(store.folder) is None
+    assert open_state(store.folder).frozen is None
     store.apply(Deprecate("EXACT_A_A"), author="ada")
     assert [entry.kind for entry in store.log()][-3:] == ["freeze", "thaw", "deprecate"]
 
@@ -130,7 +129,7 @@ def test_cards_edited_by_hand_are_refused_until_they_are_restored(store: TreeSto
         store.freeze()
     kept = store.load()
     text = store.cards_path.read_text()
-    store.cards_path.write_text(store.cards_path.read_text().replace("Do it well", "Do it by hand"))
+    store.cards_path.write_text(text.replace("Do it well", "Do it by hand"))
     before = store.cards_path.read_bytes()
     change = partial(store.apply, Add(a_card("MICRO_N_N")), author="ada")
     for attempt in (store.load, store.freeze, partial(store.thaw, author="ada"), change):
@@ -162,7 +161,7 @@ def test_the_specs_json_opens_as_a_list_or_with_its_domains(tmp_path: Path):
     assert open_tree(bare).domain_names == ("algebra",)
     assert open_tree(full) == EpistemicTree.of(DOMAINS, [A, B])
     assert dict(open_tree(bare).cards) == dict(open_tree(full).cards)
-    assert frozen_hash_of(full) is None
+    assert open_state(full).frozen is None
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,11 @@ def test_a_name_when_a_rule_and_examples_make_a_card():
     assert card.triggers == ("average speed", "there and back", "returns the same way")
     assert card.body.startswith("Average speed = whole way / whole time.")
     assert [example.worked.split()[-1] for example in card.examples] == [r"\boxed{42}.", r"\boxed{12}."]
-    assert (card.difficulty_tag, card.domain_tags, card.status) == (
-        Difficulty.UNIVERSAL,
-        ("universal",),
-        Status.EXPERIMENTAL,
-    )
-    assert card.provenance.source == "written by ada"
+    assert (card.difficulty_tag, card.domain_tags) == (Difficulty.UNIVERSAL, ("universal",))
+    assert (card.status, card.provenance.source) == (Status.EXPERIMENTAL, "written by ada")
     assert read_exchange(WRITTEN.encode(), "written by ada").cards == (card,)
-
-
-def test_an_id_as_the_name_is_kept():
-    text = WRITTEN.replace("Average speed there and back", "EXACT_MEAN_SPEED")
-    assert read_text_card(text, "a test").card_id == "EXACT_MEAN_SPEED"
+    named = WRITTEN.replace("Average speed there and back", "EXACT_MEAN_SPEED")
+    assert read_text_card(named, "a test").card_id == "EXACT_MEAN_SPEED", "an id as the name is kept"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +51,7 @@ def test_a_text_that_breaks_a_rule_is_refused(old: str, new: str, words: str):
 
 # The two forms of cards in papers: an id of seven words with an unknown epoch, and a
 # rubric without a trigger header, whose triggers are its routing conditions.
+PAPER: dict[str, object] = {"source": "a paper", "promotion_status": "validated", "epoch_introduced": -1}
 IN_PAPERS: list[dict[str, object]] = [
     {
         "card_id": "ALGO_RUBRIC_SOLID_3D_TANK_TIPPED_LEVEL",
@@ -67,10 +61,7 @@ IN_PAPERS: list[dict[str, object]] = [
         "difficulty_tag": "hard",
         "domain_tags": ["geometry"],
         "helpfulness_score": 0.0,
-        "provenance": {
-            **{"source": "a paper", "supporting_problems": ["P1"], "validated_lift": ""},
-            **{"promotion_status": "validated", "n_uses": 4, "n_wins": 3, "n_losses": 1, "epoch_introduced": -1},
-        },
+        "provenance": {**PAPER, "supporting_problems": ["P1"], "validated_lift": "", "n_uses": 4, "n_wins": 3},
     },
     {
         "card_id": "RUBRIC_MOST_MARKED_CELLS",
@@ -79,7 +70,7 @@ IN_PAPERS: list[dict[str, object]] = [
         "difficulty_tag": "medium",
         "domain_tags": ["counting"],
         "helpfulness_score": 0.0,
-        "provenance": {"source": "a paper", "promotion_status": "validated", "epoch_introduced": -1},
+        "provenance": PAPER,
     },
 ]
 

@@ -53,7 +53,7 @@ def learned(kace: Kace, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_teacher_by_files_a_report_and_a_replay(kace: Kace, tmp_path: Path):
     done = learned(kace, tmp_path)
-    assert TreeStore.open(tmp_path / "tree").frozen_hash is not None
+    assert TreeStore.open(tmp_path / "tree").read().frozen is not None
     assert "teacher" in done.stdout and "Traceback" not in done.stderr
     told = json.loads(kace("learn", "report", "tree", "--json").stdout)
     assert told["runs"]
@@ -95,7 +95,7 @@ def test_a_coding_agent_is_the_teacher_as_the_page_says(tmp_path: Path):
     env["PATH"] = f"{programs}:{env['PATH']}"
     quick = script.replace("sleep 2", "sleep 0.1")
     done = subprocess.run(["bash", "-c", quick], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert TreeStore.open(tmp_path / "tree").frozen_hash, done.stderr
+    assert TreeStore.open(tmp_path / "tree").read().frozen, done.stderr
     report = json.loads(run_kace(tmp_path, "learn", "report", "tree", "--json").stdout)
     assert report["state"] == "finished" and report["teacher"] == "exchange/desk" and report["funnel"]["proposed"]
 
@@ -116,7 +116,7 @@ def test_a_cap_stops_it_and_keeps_what_was_paid_for(kace: Kace, tmp_path: Path):
     assert kept >= 30
     assert kace("learn", "report", "tree").returncode == 0, "a run that is not finished has a report too"
     learned(kace, tmp_path)
-    assert TreeStore.open(tmp_path / "tree").frozen_hash
+    assert TreeStore.open(tmp_path / "tree").read().frozen
 
 
 def test_a_dry_run_spends_and_writes_nothing(kace: Kace, tmp_path: Path):

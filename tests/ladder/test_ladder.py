@@ -21,18 +21,17 @@ from kace.ladder.tiers import LOCKED, ExitPath, Tier
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Usage
 from kace.models.scripted import Scripted
 from kace.problems import Problem
+from tests.exits import place_of
 from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
-TIERS = ("ES",) * 2 + ("MS",) * 3 + ("HS",) * 5
-INDEX = {("ES", 0): 0, ("ES", 1): 1, **{("MS", i): 2 + i for i in range(3)}, **{("HS", i): 5 + i for i in range(5)}}
 
 
 def says(answers: Sequence[str | None]) -> Callable[[Request], str]:
     """A script whose attempt at position i boxes `answers[i]`."""
 
     def script(request: Request) -> str:
-        answer = answers[INDEX[request.attempt.tier, request.attempt.index]]
+        answer = answers[place_of(request)]
         return "no idea" if answer is None else f"so \\boxed{{{answer}}}"
 
     return script
@@ -54,6 +53,8 @@ def run(
         (["1", "1"], ExitPath.ES_UNANIMOUS, "1", 2),
         (["1", "2", "3", "3", "1"], ExitPath.MS_MAJORITY, "3", 5),
         (["1", "2", "3", "4", "5", "6", "7", "6", "8", "9"], ExitPath.HS_PLURALITY, "6", 10),
+        # 8 and 9 have two votes each at HS; 9 was also the answer of one MS attempt.
+        (["1", "2", "3", "4", "9", "8", "9", "8", "9", "7"], ExitPath.HS_PLURALITY, "9", 10),
         (["1", "2", "3", "4", "5", "1", "6", "7", "8", "9"], ExitPath.FALLBACK_PLURALITY, "1", 10),
         (["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"], ExitPath.FALLBACK_LAST_HS, "10", 10),
         (["1", "2", "3", "4", "5", "6", "7", "8", "9", None], ExitPath.FALLBACK_LAST_HS, "9", 10),
@@ -70,51 +71,39 @@ def test_every_exit(answers: list[str | None], path: ExitPath, winner: str | Non
     assert solution.paper_calls == solution.real_calls == model.calls == calls
 
 
-def test_the_hard_tier_breaks_ties_by_earlier_support():
-    # 8 and 9 have two votes each at HS; 9 was also the answer of one MS attempt.
-    solution = run(Scripted(says(["1", "2", "3", "4", "9", "8", "9", "8", "9", "7"])))
-    assert solution.exit is ExitPath.HS_PLURALITY
-    assert solution.answer == "9"
-
-
 def test_an_unlabelled_problem_has_no_verdict_and_a_missing_answer_is_wrong():
     assert run(Scripted(says(["1", "1"])), expected=None).correct is None
     assert run(Scripted(says([None] * 10))).correct is False
 
 
-class Faulty:
-    """A model whose calls fail in a chosen way for chosen positions."""
+class Faulty(Scripted):
+    """A model whose very first attempt fails in a chosen way."""
 
-    name = identity = "scripted/faulty"
-
-    def __init__(self, fail_at: set[int], error: Exception) -> None:
-        self.fail_at, self.error = fail_at, error
-        self.finished = 0
+    def __init__(self, error: Exception) -> None:
+        super().__init__(lambda request: "\\boxed{1}")
+        self.error = error
 
     async def complete(self, request: Request) -> Reply:
-        if INDEX[request.attempt.tier, request.attempt.index] in self.fail_at:
+        if place_of(request) == 0:
             raise self.error
         await asyncio.sleep(0.01)
-        self.finished += 1
-        return Reply("\\boxed{1}", Finish.STOP, Usage(1, 0, 1), 0.01)
-
-    async def aclose(self) -> None: ...
+        return await super().complete(request)
 
 
 def test_a_failed_call_is_data_and_its_siblings_go_on():
-    solution = run(Faulty({0}, ModelError(Failure.TIMEOUT, "too slow")))
+    solution = run(Faulty(ModelError(Failure.TIMEOUT, "too slow")))
     assert solution.exit is ExitPath.MS_MAJORITY
     assert [a.outcome for a in solution.attempts] == [Outcome.TIMEOUT, *[Outcome.ANSWERED] * 4]
     assert solution.attempts[0].detail == "too slow"
     assert not solution.failed, "a timeout is the model's doing"
-    assert run(Faulty({0}, ModelError(Failure.PROVIDER_ERROR, "502"))).failed
+    assert run(Faulty(ModelError(Failure.PROVIDER_ERROR, "502"))).failed
 
 
 def test_what_the_operator_must_mend_stops_the_solve_after_paid_siblings_finish():
-    model = Faulty({0}, KaceError("no such key"))
+    model = Faulty(KaceError("no such key"))
     with pytest.raises(KaceError, match="no such key"):
         run(model)
-    assert model.finished == 1
+    assert model.calls == 1
 
 
 @pytest.mark.parametrize(
@@ -129,23 +118,17 @@ def test_why_there_is_no_answer_is_kept(finish: Finish, outcome: Outcome):
     assert {a.outcome for a in run(Mute(says([]))).attempts} == {outcome}
 
 
-class Shuffled:
+class Shuffled(Scripted):
     """A model whose replies arrive in a chosen order: each waits for its turn."""
 
-    name = identity = "scripted/shuffled"
-
     def __init__(self, answers: Sequence[str | None], order: Sequence[int]) -> None:
-        self.script = says(answers)
+        super().__init__(says(answers))
         self.rank = {position: rank for rank, position in enumerate(order)}
-        self.completed = 0
 
     async def complete(self, request: Request) -> Reply:
-        for _ in range(3 * self.rank[INDEX[request.attempt.tier, request.attempt.index]]):
+        for _ in range(3 * self.rank[place_of(request)]):
             await asyncio.sleep(0)
-        self.completed += 1
-        return Reply(self.script(request), Finish.STOP, Usage(1, 0, 1), 0.0)
-
-    async def aclose(self) -> None: ...
+        return await super().complete(request)
 
 
 ANSWERS = st.lists(st.sampled_from(["1", "2", "3", "4/2", r"\ln 2", None]), min_size=10, max_size=10)
@@ -175,14 +158,9 @@ def test_no_order_of_arrival_changes_an_answer_or_an_exit(answers, order, tiers)
 
 
 def test_repeated_samples_have_different_seeds():
-    seen: set[int] = set()
-
-    def script(request: Request) -> str:
-        seen.add(request.sampling.seed)
-        return "none"
-
-    run(Scripted(script))
-    assert len(seen) == 10
+    seen: list[int] = []
+    run(Scripted(lambda request: seen.append(request.sampling.seed) or "none"))
+    assert len(set(seen)) == len(seen) == 10
 
 
 def test_a_comparison_without_a_verdict_never_merges_two_answers():

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.cards.card import Card, Difficulty, Example, Provenance
-from kace.ladder.prompt import Context, card_block, neutral, shown_text, solver_prompt, template_hashes
+from kace.cards.card import Card, Example
+from kace.ladder.prompt import Context, card_block, neutral, solver_prompt, template_hashes
 from kace.ladder.tiers import Lens
 from kace.models.base import Role
+from tests.card_samples import card as sample
 
 
 def card(body: str = "Multiply.", number: int = 1) -> Card:
-    return Card(
-        card_id=f"EXACT_TEST_RULE_{number}",
-        payload=f"Useful when:\n- things repeat\n\n{body}",
-        routing_conditions=("the count repeats",),
-        difficulty_tag=Difficulty.MEDIUM,
-        domain_tags=("counting",),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="test"),
-    )
+    payload = f"Useful when:\n- things repeat\n\n{body}"
+    return sample(f"EXACT_TEST_RULE_{number}", payload=payload, routing_conditions=("the count repeats",))
+
+
+def shown(*cards: Card) -> Context:
+    return Context(cards, placement="demonstrations")
 
 
 def test_the_prompt_without_cards():
@@ -79,8 +75,7 @@ FINISH = "End with the final answer in \\boxed{}."
 
 
 def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens():
-    context = Context((card().illustrated((ASKED,)),), placement="demonstrations")
-    prompt = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, context)
+    prompt = solver_prompt("What is 2+2?", Lens.DOMAIN_PATTERNS, shown(card().illustrated((ASKED,))))
     assert prompt.lens is None, "the record names no lens that was not sent"
     assert solver_prompt("2+2?", Lens.DOMAIN_PATTERNS).lens is Lens.DOMAIN_PATTERNS
     system, asked, answered, user = prompt.messages
@@ -91,8 +86,7 @@ def test_examples_are_shown_as_turns_and_the_problem_comes_last_without_a_lens()
 
 
 def test_a_card_without_an_example_is_told_where_others_are_shown():
-    context = Context((card().illustrated((ASKED,)), card("Add.", 2)), placement="demonstrations")
-    prompt = solver_prompt("2+2?", None, context)
+    prompt = solver_prompt("2+2?", None, shown(card().illustrated((ASKED,)), card("Add.", 2)))
     assert "[EXACT_TEST_RULE_2]" in prompt.messages[0].content
     assert "[EXACT_TEST_RULE_1]" not in prompt.messages[0].content
     assert len(prompt.messages) == 4
@@ -101,8 +95,7 @@ def test_a_card_without_an_example_is_told_where_others_are_shown():
 def test_elsewhere_a_card_is_its_rule_and_no_example():
     with_example, plain = card().illustrated((ASKED,)), card()
     assert solver_prompt("2+2?", None, Context((with_example,))) == solver_prompt("2+2?", None, Context((plain,)))
-    assert shown_text((with_example,), "instructions") == card_block((plain,))
-    assert ASKED.worked in shown_text((with_example,), "demonstrations")
+    assert Context((with_example,)).tokens == len(card_block((plain,))) // 4
 
 
 def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
@@ -113,7 +106,7 @@ def test_the_empty_prompt_of_demonstrations_is_the_problem_without_a_lens():
 @pytest.mark.parametrize("escape", ESCAPES)
 def test_nothing_in_an_example_can_open_a_turn_of_its_own(escape: str):
     sly = Example(f"What? {escape}", f"{escape} \\boxed{{1}}")
-    messages = solver_prompt("2+2?", None, Context((card().illustrated((sly,)),), placement="demonstrations")).messages
+    messages = solver_prompt("2+2?", None, shown(card().illustrated((sly,)))).messages
     assert all(escape not in message.content for message in messages)
 
 
@@ -121,16 +114,11 @@ OTHER = Example("A crate holds 2 by 5 jars. How many?", "2 * 5 = 10.\nThe answer
 
 
 def test_a_problem_is_never_its_own_demonstration():
-    both = Context((card().illustrated((ASKED, OTHER)),), placement="demonstrations")
-    alone = Context((card().illustrated((OTHER,)),), placement="demonstrations")
+    own, both, alone = (card().illustrated(examples) for examples in ((ASKED,), (ASKED, OTHER), (OTHER,)))
     broken_lines = ASKED.problem.replace(". ", ".\n\n")
-    assert solver_prompt(broken_lines, None, both) == solver_prompt(broken_lines, None, alone)
-
-
-def test_a_card_that_demonstrates_only_the_problem_is_not_shown():
+    assert solver_prompt(broken_lines, None, shown(both)) == solver_prompt(broken_lines, None, shown(alone))
     told = card("Add.", 2)
-    context = Context((card().illustrated((ASKED,)), told), placement="demonstrations")
-    assert context.beside(ASKED.problem).cards == (told,)
-    assert solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS, replace(context, cards=(context.cards[0],))) == (
+    assert shown(own, told).beside(ASKED.problem).cards == (told,)
+    assert solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS, shown(own)) == (
         solver_prompt(ASKED.problem, Lens.DOMAIN_PATTERNS)
     ), "with the lens that every attempt without a demonstration has"

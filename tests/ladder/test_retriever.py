@@ -38,11 +38,9 @@ DOMAINS = [
 ]
 
 
-def card(
-    name: str, difficulty: Difficulty, *domains: str, status: Status = Status.VALIDATED, body: str = "Do."
-) -> Card:
+def card(name: str, difficulty: Difficulty, *domains: str, status: Status = Status.VALIDATED) -> Card:
     own = Provenance(source="test", promotion_status=status)
-    payload = f"Useful when:\n- {name.lower()} comes up\n\n{body}"
+    payload = f"Useful when:\n- {name.lower()} comes up\n\nDo."
     return sample(f"EXACT_{name}_CARD", payload=payload, difficulty_tag=difficulty, domain_tags=domains, provenance=own)
 
 
@@ -113,19 +111,15 @@ def test_the_easy_tier_is_never_shown_a_card_on_any_path(answers):
     assert len(solution.recalls) == len(solution.tiers) - 1
 
 
-def test_a_problem_that_leaves_at_once_is_never_classified():
-    model = Asked(["1", "1"])
-    assert solve(model).recalls == ()
-    assert model.classified == 0
-
-
-def test_the_domain_is_asked_once_and_again_only_to_refine():
+def test_the_domain_is_asked_once_after_es_and_again_only_to_refine():
+    at_once = Asked(["1", "1"])
+    assert solve(at_once).recalls == () and at_once.classified == 0
     model = Asked(DISTINCT)
     solution = solve(model)
     assert model.classified == 1
     assert [recall.classifier_calls for recall in solution.recalls] == [1, 0]
-    refined = Asked(DISTINCT)
-    assert [recall.classifier_calls for recall in solve(refined, refine_domain=True).recalls] == [1, 1]
+    refined = solve(Asked(DISTINCT), refine_domain=True)
+    assert [recall.classifier_calls for recall in refined.recalls] == [1, 1]
     assert solution.real_calls == 10, "classifier calls are counted apart"
 
 
@@ -144,45 +138,33 @@ class SecondThoughts(Asked):
 
 def test_a_refinement_that_cannot_be_used_keeps_the_domain_there_was():
     model = SecondThoughts("I am not sure any more.")
-    solution = solve(model, refine_domain=True)
-    assert [(recall.domains, recall.classifier_calls) for recall in solution.recalls] == [
-        (("counting",), 1),
-        (("counting",), 2),
-    ]
+    recalls = solve(model, refine_domain=True).recalls
+    assert [recall.domains for recall in recalls] == [("counting",), ("counting",)]
+    assert [recall.classifier_calls for recall in recalls] == [1, 2]
     assert "EXACT_HARDCOUNT_CARD" in model.shown["HS"]
     moved = solve(SecondThoughts("geometry"), refine_domain=True)
     assert [recall.domains for recall in moved.recalls] == [("counting",), ("geometry",)]
-
-
-def test_a_trace_keeps_what_the_classifier_read_from_a_prefix_cache_and_older_traces_have_none():
-    solution = solve(SecondThoughts("geometry"), refine_domain=True)
-    assert [recall.classifier_cached for recall in solution.recalls] == [7, 7]
-    kept = Solution.model_validate_json(solution.model_dump_json())
+    kept = Solution.model_validate_json(moved.model_dump_json())
     assert [recall.classifier_cached for recall in kept.recalls] == [7, 7]
     assert "classifier_cached" not in solve(Asked(DISTINCT)).model_dump_json(), "written only where there is any"
 
 
-def test_an_unknown_domain_reads_universal_cards_only():
-    model = Asked(DISTINCT, domain="cooking")
-    solution = solve(model)
-    assert model.shown["MS"] == model.shown["HS"] == {"EXACT_EVERYWHERE_CARD"}
-    assert solution.recalls[0].domains == ()
-
-
-def test_two_domains_read_both_branches():
-    model = Asked(DISTINCT, domain="counting, geometry")
-    solve(model)
-    assert {"EXACT_MEDCOUNT_CARD", "EXACT_MEDGEO_CARD"} <= model.shown["MS"]
+def test_an_unknown_domain_reads_universal_cards_only_and_two_domains_read_both_branches():
+    unknown, both = Asked(DISTINCT, domain="cooking"), Asked(DISTINCT, domain="counting, geometry")
+    assert solve(unknown).recalls[0].domains == ()
+    assert unknown.shown["MS"] == unknown.shown["HS"] == {"EXACT_EVERYWHERE_CARD"}
+    solve(both)
+    assert {"EXACT_MEDCOUNT_CARD", "EXACT_MEDGEO_CARD"} <= both.shown["MS"]
 
 
 def test_a_block_over_its_budget_is_cut_and_the_cut_is_recorded():
     model = Asked(DISTINCT)
-    solution = solve(model, max_card_tokens=45)
-    recall = solution.recalls[0]
+    recall = solve(model, max_card_tokens=45).recalls[0]
     assert 0 < len(recall.cards) < recall.eligible == 3
-    assert recall.tokens <= 45
-    assert recall.estimated
+    assert recall.tokens <= 45 and recall.estimated
     assert set(recall.cards) == model.shown["MS"]
+    recalls = solve(Asked(DISTINCT), max_cards=1).recalls
+    assert [(len(recall.cards), recall.eligible) for recall in recalls] == [(1, 3), (1, 3)], "of the same block"
 
 
 def test_the_audit_line_names_block_and_cards():
@@ -191,22 +173,12 @@ def test_the_audit_line_names_block_and_cards():
     assert "MS:counting shown 3 of 3 cards" in line
     assert "HS:counting shown 3 of 3 cards" in line
     assert record.recalls[0].cards == tuple(c.card_id for c in TREE.project(TierName.MS, ["counting"]))
-    kept = Solution.model_validate_json(record.model_dump_json())
-    assert kept.model_dump_json() == record.model_dump_json()
-
-
-def test_the_best_ranked_cards_of_the_block_are_read_and_no_more_than_wanted():
-    model = Asked(DISTINCT)
-    solution = solve(model, max_cards=1)
-    assert [len(recall.cards) for recall in solution.recalls] == [1, 1]
-    assert [recall.eligible for recall in solution.recalls] == [3, 3], "the block is what it was"
 
 
 def test_words_route_a_problem_without_a_call():
     model = Asked(DISTINCT, domain="counting")
-    problem_of_geometry = solve(model, router="words")
+    assert solve(model, router="words").recalls[0].domains == ("geometry",)
     assert model.classified == 0
-    assert problem_of_geometry.recalls[0].domains == ("geometry",)
     assert "EXACT_MEDGEO_CARD" in model.shown["MS"]
 
 
@@ -218,34 +190,25 @@ def test_words_route_a_problem_without_a_call():
     ],
 )
 def test_a_card_that_is_relevant_routes_a_problem_and_else_the_registry(text: str, home: str):
-    ferry = Card.model_validate(
-        {
-            **dict(card("FERRY", Difficulty.MEDIUM, "counting")),
-            "payload": "Useful when:\n- ferry between islands\n\nDo.",
-        }
-    ).illustrated((Example("The ferry takes a class to five islands.", "\\boxed{5}"),))
-    model = Asked(())
+    ferry = card("FERRY", Difficulty.MEDIUM, "counting").illustrated(
+        (Example("The ferry takes a class to five islands.", "\\boxed{5}"),)
+    )
     config = reading(router="cards", relevance_threshold=0.3)
-    retriever = Retriever(EpistemicTree.of(DOMAINS, [*TREE, ferry]), model, config)
-    found = LOOP.run(retriever.retrieve(Problem(text), TierName.MS, (), ()))
+    retriever = Retriever(EpistemicTree.of(DOMAINS, [*TREE, ferry]), Asked(()), config)
+    found = LOOP.run(retriever.retrieve(Problem(text), TierName.MS, (), None))
     assert found and found.domains == (home,)
-    assert model.classified == 0
 
 
-@pytest.mark.parametrize("threshold", [0.353, 0.46])
-@pytest.mark.parametrize("solver", ["0.5b", "1.5b"])
-def test_a_problem_that_skips_es_always_reads_a_card(solver: str, threshold: float):
-    tree = open_tree(published_tree(f"starter-{solver}"))
-    model = Asked(())
-    retriever = Retriever(tree, model, RetrievalConfig(relevance_threshold=threshold, es_policy="skip"))
+def test_a_problem_that_skips_es_always_reads_a_card():
+    tree = open_tree(published_tree("starter-1.5b"))
+    retriever = Retriever(tree, Asked(()), RetrievalConfig(relevance_threshold=0.353, es_policy="skip"))
     skipped = 0
     for problem in load_bundled("starter", "test"):
         if LOOP.run(retriever.covers(problem)):
             skipped += 1
-            found = LOOP.run(retriever.retrieve(problem, TierName.MS, (), ()))
+            found = LOOP.run(retriever.retrieve(problem, TierName.MS, (), None))
             assert found and found.cards, problem.text
     assert skipped > 20
-    assert model.classified == 0
 
 
 def test_a_policy_beyond_the_locked_ladder_needs_a_gate():
@@ -265,11 +228,8 @@ def test_a_card_that_demonstrates_the_problem_alone_is_neither_shown_nor_recorde
     single = solve(Asked(DISTINCT), EpistemicTree.of(DOMAINS, [two.illustrated((other,))]), **read).recalls[0]
     assert recall.tokens == single.tokens, "what is counted is what is shown"
 
-
-def test_a_card_that_demonstrates_the_problem_alone_does_not_cover_it():
-    asked = Problem("How many ways to count geometry?", "1", "p1")
-    card = TREE.card("EXACT_MEDCOUNT_CARD")
-    for text, covered in ((asked.text, False), (f"{asked.text} In all?", True)):
-        tree = EpistemicTree.of(DOMAINS, [card.illustrated((Example(text, "\\boxed{1}"),))])
-        config = reading(placement="demonstrations", relevance_threshold=0.1, es_policy="skip")
-        assert LOOP.run(Retriever(tree, Asked(DISTINCT), config).covers(asked)) is covered
+    problem = Problem("How many ways to count geometry?", "1", "p1")
+    for text, covered in ((problem.text, False), (f"{problem.text} In all?", True)):
+        tree = EpistemicTree.of(DOMAINS, [own.illustrated((Example(text, "\\boxed{1}"),))])
+        config = reading(**read, es_policy="skip")
+        assert LOOP.run(Retriever(tree, Asked(DISTINCT), config).covers(problem)) is covered

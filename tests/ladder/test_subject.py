@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kace.answers.equal import Judge, Verdict
-from kace.answers.kinds import MATHEMATICS, Subject
+from kace.answers.kinds import Subject
 from kace.cards.tree import Domain
 from kace.config import Config, load_config
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
-from kace.ladder.prompt import Context, solver_prompt, template, template_hashes
+from kace.ladder.prompt import solver_prompt, template, template_hashes
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import classifier_prompt
 from kace.ladder.tiers import ExitPath, Lens
@@ -99,21 +99,16 @@ def test_prompts_name_the_subject_and_ask_for_its_kind_of_answer() -> None:
 def test_no_word_of_the_prompts_of_mathematics_has_changed() -> None:
     assert template_hashes() == FROZEN_HASHES
     assert template("solve") == template("solve", Subject())
-    assert solver_prompt("2+2?", None, Context()) == solver_prompt("2+2?", None, Context(), subject=MATHEMATICS)
 
 
-def test_a_manifest_names_the_subject() -> None:
-    assert manifest_of(settings(subject="mathematics", answers="math"))["config"] == manifest_of(settings())["config"]
-    other = manifest_of(settings(subject="organic chemistry", answers="choice"))["config"]
-    assert (other["subject"], other["answers"]) == ("organic chemistry", "choice")  # type: ignore[index]
-
-
-def test_a_run_is_not_resumed_with_answers_of_another_kind(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    hold_to(path, manifest_of(settings()), ("config", "prompts"))
-    hold_to(path, manifest_of(settings()), ("config", "prompts"))
-    with pytest.raises(UsageError, match="'answers' \\('math', now 'text'\\)"):
-        hold_to(path, manifest_of(settings(answers="text")), ("config",))
+def test_a_manifest_names_the_subject_and_a_run_is_not_resumed_with_answers_of_another_kind(tmp_path: Path) -> None:
+    plain = manifest_of(settings())
+    assert manifest_of(settings(subject="mathematics", answers="math"))["config"] == plain["config"]
+    other = manifest_of(settings(subject="organic chemistry", answers="choice"))
+    assert (other["config"]["subject"], other["config"]["answers"]) == ("organic chemistry", "choice")  # type: ignore[index]
+    hold_to(tmp_path / "run.json", plain, ("config", "prompts"))
+    with pytest.raises(UsageError, match="'answers' \\('math', now 'choice'\\)"):
+        hold_to(tmp_path / "run.json", other, ("config",))
 
 
 @pytest.mark.parametrize("subject", ["", " x", "a\nb", "<b>", "x" * 81])

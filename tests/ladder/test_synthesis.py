@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from kace.cards.card import Card, Difficulty, Provenance, Status
+from kace.cards.card import Difficulty
 from kace.cards.tree import Domain, EpistemicTree
 from kace.cli.solve import audit_line, explanation
 from kace.config import load_config
@@ -32,6 +32,7 @@ from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
+from tests.card_samples import card
 from tests.command import run_kace
 from tests.one_loop import JUDGE, LOOP
 
@@ -44,47 +45,48 @@ APART = [str(n) for n in range(10)]
 TREE = EpistemicTree.of(
     [Domain(name="counting", description="Counting.", share=1.0)],
     [
-        Card(
-            card_id=f"EXACT_{name}_CARD",
-            payload=f"Useful when:\n- {name.lower()} comes up\n\nDo.",
-            routing_conditions=(),
-            difficulty_tag=difficulty,
-            domain_tags=("counting",),
-            helpfulness_score=0.0,
-            provenance=Provenance(source="test", promotion_status=Status.VALIDATED),
-        )
-        for name, difficulty in (("EASYISH", Difficulty.MEDIUM), ("HARDISH", Difficulty.HARD))
+        card("EXACT_EASYISH_CARD", domain_tags=("counting",)),
+        card("EXACT_HARDISH_CARD", domain_tags=("counting",), difficulty_tag=Difficulty.HARD),
     ],
 )
 
 
-class Solver(Scripted):
-    """Gives chosen answers in turn, then the last one from facts, and keeps what it was asked."""
+class Keeping(Scripted):
+    """Keeps what it was asked."""
+
+    def __init__(self, script: Callable[[Request], str]) -> None:
+        super().__init__(script)
+        self.asked: list[Request] = []
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        return await super().complete(request)
+
+
+class Solver(Keeping):
+    """Gives chosen answers in turn, then the last one from facts."""
 
     def __init__(self, answers: Sequence[str | None], finish: str | None) -> None:
-        self.asked: list[Request] = []
-        order = iter(answers)
+        order = iter([*answers, finish])
 
         def script(request: Request) -> str:
-            self.asked.append(request)
-            at_finish = (request.attempt.tier, request.attempt.index) == ("HS", 5)
-            answer = finish if at_finish else next(order)
+            answer = next(order)
             return "no idea" if answer is None else f"Let x be even. So \\boxed{{{answer}}}"
 
         super().__init__(script)
 
 
-class Teacher(Scripted):
-    """Says one thing, and keeps what it was asked."""
+class Teacher(Keeping):
+    """Says one thing, or fails."""
 
-    def __init__(self, reply: str = FACTS) -> None:
-        self.asked: list[Request] = []
+    def __init__(self, reply: str = FACTS, error: Exception | None = None) -> None:
+        super().__init__(lambda request: reply)
+        self.error = error
 
-        def script(request: Request) -> str:
-            self.asked.append(request)
-            return reply
-
-        super().__init__(script, name="teacher")
+    async def complete(self, request: Request) -> Reply:
+        if self.error:
+            raise self.error
+        return await super().complete(request)
 
 
 def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = None, **settings: object) -> Solution:
@@ -95,37 +97,25 @@ def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = Non
 
 
 def test_the_answer_from_facts_is_the_answer_and_everything_else_is_the_fallbacks():
-    solver = Solver(APART, EXPECTED)
-    solution = solve(solver, Teacher())
-    assert solution.answer == EXPECTED
-    assert solution.correct is True
-    assert solution.exit is ExitPath.FALLBACK_LAST_HS
-    assert (len(solution.attempts), solution.paper_calls, solution.real_calls) == (10, 10, 11)
-    assert len(solution.tiers) == 3
-    assert not any(attempt.correct for attempt in solution.attempts)
-    assert solution.usage.output == sum(len(f"Let x be even. So \\boxed{{{a}}}".split()) for a in [*APART, EXPECTED])
-
-
-def test_the_record_keeps_it_apart_and_the_reports_count_it():
     record = solve(Solver(APART, EXPECTED), Teacher())
+    assert (record.answer, record.correct, record.exit) == (EXPECTED, True, ExitPath.FALLBACK_LAST_HS)
+    assert (len(record.attempts), record.paper_calls, record.real_calls) == (10, 10, 11)
+    assert len(record.tiers) == 3
+    assert not any(attempt.correct for attempt in record.attempts)
+    assert record.usage.output == sum(len(f"Let x be even. So \\boxed{{{a}}}".split()) for a in [*APART, EXPECTED])
     assert record.synthesis is not None
     assert (record.synthesis.tier, record.synthesis.index, record.synthesis.correct) == ("HS", 5, True)
-    assert len(record.attempts) == 10
-    assert not any(a.correct for a in record.attempts)
+    assert {attempt.outcome for attempt in record.made} == {Outcome.ANSWERED} and len(record.made) == 11
     assert Solution.model_validate_json(record.model_dump_json()) == record
     assert f"synthesis {EXPECTED}" in audit_line(record)
     assert "11 calls (paper 10)" in audit_line(record)
-    shown = explanation(record)
-    assert "-- HS attempt 6, from common facts" in shown
-    assert (record.real_calls, record.paper_calls) == (11, 10)
-    assert {attempt.outcome for attempt in record.made} == {Outcome.ANSWERED} and len(record.made) == 11
+    assert "-- HS attempt 6, from common facts" in explanation(record)
 
 
 def test_a_finish_without_an_answer_leaves_the_fallbacks_answer():
     record = solve(Solver(APART, None), Teacher())
     assert record.answer == "9"
-    assert record.synthesis is not None
-    assert record.synthesis.correct is False
+    assert record.synthesis and record.synthesis.correct is False
     assert "synthesis no_answer" in audit_line(record)
 
 
@@ -215,21 +205,10 @@ def test_facts_are_read_once_each_and_answers_are_left_out():
     assert read_facts(reply) == ("$\\frac12 + x$", "x > 1")
 
 
-class Faulty(Teacher):
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-    async def complete(self, request: Request) -> Reply:
-        raise self.error
-
-
 def test_a_teacher_that_fails_is_data_and_worth_another_try():
-    solution = solve(Solver(APART, EXPECTED), Faulty(ModelError(Failure.PROVIDER_ERROR, "503")))
-    assert solution.synthesis is not None
-    assert solution.synthesis.detail == "teacher: 503"
-    assert solution.failed
-    assert solution.answer == "9"
+    solution = solve(Solver(APART, EXPECTED), Teacher(error=ModelError(Failure.PROVIDER_ERROR, "503")))
+    assert solution.synthesis and solution.synthesis.detail == "teacher: 503"
+    assert solution.failed and solution.answer == "9"
 
 
 def test_a_session_opens_the_teacher_under_a_role_and_the_manifest_names_it():

@@ -9,7 +9,7 @@ from tests.exits import PAPER_CALLS
 
 
 def test_the_ladder_is_two_then_three_then_five():
-    assert [(tier.name, tier.attempts, tier.gate.votes) for tier in LOCKED] == [
+    assert [(tier.name, tier.attempts, tier.gate) for tier in LOCKED] == [
         (TierName.ES, 2, 2),
         (TierName.MS, 3, 2),
         (TierName.HS, 5, 2),

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 import kace
 from kace.ladder.record import Solution
-from kace.models.base import Request
 from kace.models.scripted import Scripted
-
-PLACE = {("ES", 0): 0, ("ES", 1): 1, **{("MS", i): 2 + i for i in range(3)}, **{("HS", i): 5 + i for i in range(5)}}
+from tests.exits import place_of
 
 
 def solved(*texts: str, **settings: object) -> Solution:
     """A solve whose attempts say these texts, in their order."""
-    script: Callable[[Request], str] = lambda asked: texts[PLACE[asked.attempt.tier, asked.attempt.index]]  # noqa: E731
-    return kace.solve("What is it?", Scripted(script), **settings)
+    return kace.solve("What is it?", Scripted(lambda request: texts[place_of(request)]), **settings)
 
 
 def boxes(*answers: str) -> list[str]:
@@ -46,16 +41,13 @@ def test_a_working_that_does_not_end_in_the_answer_gets_a_sentence():
     for end in (".", "$.", "\\]\n", "**"):
         closed = f"3 + 4 is \\boxed{{\\text{{7}}}}{end}"
         assert solved(closed, closed).working == closed.strip()
-
-
-def test_thinking_is_no_part_of_the_working():
-    said = "<think>Is it \\boxed{3}?</think>No: \\boxed{7}"
-    assert solved(said, said).working == "No: \\boxed{7}"
+    thought = "<think>Is it \\boxed{3}?</think>No: \\boxed{7}"
+    assert solved(thought, thought).working == "No: \\boxed{7}"
 
 
 def test_without_an_answer_or_a_text_there_is_no_working():
-    assert solved(*["none"] * 10).winner is None
-    assert solved(*["none"] * 10).working == ""
+    empty = solved(*["none"] * 10)
+    assert (empty.winner, empty.working) == (None, "")
     kept = Solution.model_validate_json(solved(*boxes(*"11")).model_dump_json())
     assert kept.winner == kept.attempts[0]
     assert kept.working == ""

@@ -14,7 +14,7 @@ TREE = recorded("learning_run") / "tree"
 def test_the_tree_of_a_recorded_run_is_whole():
     store = TreeStore.open(TREE)
     assert len(store.log()) == store.generation + 1
-    assert store.load().content_hash() == store.frozen_hash
+    assert store.load().content_hash() == store.read().frozen
     assert len(open_tree(TREE / "snapshots" / "epoch-2.jsonl")) == 17
 
 

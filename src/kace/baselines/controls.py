@@ -79,12 +79,12 @@ class CardPicker:
         problem: Problem,
         tier: TierName,
         routed: Context,
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context:
         """Return all cards, the nearest, or a model's choice among them; none without a usable reply of the model."""
         routed = replace(routed, eligible=len(self.cards))
         if earlier:
-            return replace(routed, cards=earlier[-1].cards)
+            return replace(routed, cards=earlier.cards)
         cards: Sequence[Card] = self.cards
         if self.relevance:
             cards = self.relevance.relevant(problem.text, cards)
@@ -274,7 +274,7 @@ class FamilyCards:
 
     async def covers(self, problem: Problem) -> bool:
         """Whether MS reads any."""
-        found = await self.select(problem, TierName.MS, NOTHING, ())
+        found = await self.select(problem, TierName.MS, NOTHING, None)
         return bool(found.cards)
 
 

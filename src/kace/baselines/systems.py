@@ -38,11 +38,10 @@ from kace.ladder.retrieve import (
     Retriever,
     Router,
     Selector,
-    count_tokens,
     fixed_router,
     registry_router,
 )
-from kace.ladder.tiers import LADDERS, Gate, Tier, TierName
+from kace.ladder.tiers import LADDERS, Tier, TierName
 from kace.learning.study import refuse_overlap
 from kace.models.base import ChatModel
 from kace.problems import DATA, Problem, load_problems
@@ -160,7 +159,7 @@ class System:
         sampling = dict(kit.sampling)
         if self.attempts:
             # The gate is always open: the plurality wins, and a solution without a ladder has no exit.
-            flat = Tier(TierName.FLAT, (None,) * self.attempts, Gate(0), None)
+            flat = Tier(TierName.FLAT, (None,) * self.attempts, 0, None)
             tiers = always(flat)
             sampling[TierName.FLAT] = sampling[TierName.MS]
         kit = replace(kit, source=self.source, sampling=sampling, tiers=tiers)
@@ -379,6 +378,4 @@ class FixedText:
             routed = await self.router(problem)
             notes = [self.notes.get(name, "") for name in routed.domains]
             found = replace(routed, notes="\n\n".join(filter(None, notes)))
-        text = found.notes or found.instructions
-        tokens = count_tokens(text)
-        return replace(found, tokens=tokens, estimated=tokens > 0)
+        return found

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from typing import Annotated, NamedTuple, Self
 
 from pydantic import (
@@ -313,7 +314,7 @@ class Card(StrictRecord):
     # Problems of its kind in other stories, used to find it. No solver reads them.
     wordings: Annotated[
         tuple[Line, ...],
-        Field(max_length=MAX_WORDINGS, exclude_if=lambda lines: not lines),
+        Field(max_length=MAX_WORDINGS, exclude_if=not_),
     ] = ()
 
     @model_validator(mode="after")

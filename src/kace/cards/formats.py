@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kace.cards.card import (
@@ -28,7 +28,7 @@ from kace.cards.card import (
     split_examples,
     text_of,
 )
-from kace.cards.tree import Domain, EpistemicTree, domain_of
+from kace.cards.tree import Domain, EpistemicTree, domains_of
 from kace.errors import DataError
 from kace.problems import DATA
 
@@ -90,22 +90,19 @@ def read_exchange(data: bytes, source: str = SOURCE) -> Bundle:
                 "the cards are no list, or stand beside unknown fields",
                 fix=_NOT_CARDS,
             )
-    return _read_cards(_domains(domains), cards)
-
-
-def _read_cards(domains: tuple[Domain, ...], values: list[object]) -> Bundle:
-    cards = []
+    registry = domains_of(domains)
+    found = []
     mended = []
-    for number, value in enumerate(values, 1):
-        record, notes = mend_record(value)
+    for number, each in enumerate(cards, 1):
+        record, notes = mend_record(each)
         try:
-            cards.append(card_of(record))
+            card = card_of(record)
         except CardError as error:
             what = f"card {number}: {error.message}"
             raise CardError(what, fix=error.fix) from None
-        for note in notes:
-            mended.append(f"{cards[-1].card_id}: {note}")
-    return Bundle(domains, tuple(cards), tuple(mended))
+        found.append(card)
+        mended += [f"{card.card_id}: {note}" for note in notes]
+    return Bundle(registry, tuple(found), tuple(mended))
 
 
 def mend_record(value: object) -> tuple[object, list[str]]:
@@ -133,8 +130,16 @@ def mend_record(value: object) -> tuple[object, list[str]]:
             provenance["epoch_introduced"] = 0
             notes.append("epoch -1 became 0")
     payload = record.get("payload")
-    if isinstance(payload, str) and "Useful when" not in payload:
-        record["payload"] = _with_header(record, payload)
+    conditions = record["routing_conditions"]
+    if (
+        isinstance(payload, str)
+        and isinstance(conditions, list)
+        and "Useful when" not in payload
+    ):
+        header = [USEFUL]
+        for condition in conditions:
+            header.append(BULLET + " ".join(str(condition).split()))
+        record["payload"] = cut_triggers("\n".join([*header, "", payload]))
         notes.append("its trigger header was made of its routing conditions")
     return record, notes
 
@@ -147,47 +152,20 @@ def _tags_of(scope: object) -> Iterator[str]:
         yield UNIVERSAL if everywhere else tag
 
 
-def _with_header(record: Mapping[str, Any], payload: str) -> str:
-    """Return a payload with a trigger header made of the routing conditions, or the id."""
-    conditions = record["routing_conditions"]
-    if not isinstance(conditions, list) or not conditions:
-        conditions = [str(record.get("card_id", "")).replace("_", " ").lower()]
-    lines = [USEFUL]
-    for condition in conditions:
-        lines.append(BULLET + " ".join(str(condition).split()))
-    return cut_triggers("\n".join([*lines, "", payload]))
-
-
 def starter_domains() -> tuple[Domain, ...]:
     """Return the domains that a tree of the starter set begins with."""
     return read_exchange((DATA / "starter-domains.json").read_bytes()).domains
 
 
 def tree_from_json(data: bytes) -> EpistemicTree:
-    """Read a whole tree from a file of cards, which name their own domains without a registry."""
+    """Read a whole tree from a file of cards. Without a registry, its domains are the tags of the cards."""
     bundle = read_exchange(data)
-    domains = bundle.domains or domains_named(bundle.cards)
+    domains = list(bundle.domains)
+    if not domains:
+        tags = set[str]().union(*(card.domain_tags for card in bundle.cards))
+        for tag in sorted(tags - {UNIVERSAL}):
+            domains.append(Domain(name=tag, description=tag.replace("_", " ")))
     return EpistemicTree.of(domains, bundle.cards)
-
-
-def domains_named(cards: Iterable[Card]) -> tuple[Domain, ...]:
-    """Return a registry of the domains that cards are tagged with."""
-    tags: set[str] = set()
-    for card in cards:
-        tags.update(card.domain_tags)
-    found = []
-    for tag in sorted(tags - {UNIVERSAL}):
-        found.append(Domain(name=tag, description=tag.replace("_", " ")))
-    return tuple(found)
-
-
-def _domains(value: object) -> tuple[Domain, ...]:
-    if not isinstance(value, list):
-        raise DataError(
-            "the domains are not a list",
-            fix='write [{"name": "geometry", "description": "..."}]',
-        )
-    return tuple(map(domain_of, value))
 
 
 # The text of one card

@@ -141,7 +141,7 @@ class TreeState:
 
     tree: EpistemicTree
     generation: int = -1  # before the first entry of a journal
-    frozen: str | None = None
+    frozen: str | None = None  # the hash it is frozen at; None: it may change
 
 
 def state_text(state: TreeState) -> str:
@@ -207,11 +207,6 @@ def open_tree(path: Path) -> EpistemicTree:
     return open_state(path).tree
 
 
-def frozen_hash_of(path: Path) -> str | None:
-    """Return the content hash a tree is frozen at; None where it may still change."""
-    return open_state(path).frozen
-
-
 class TreeStore:
     """A tree's directory. Threads and processes may read it; writers take turns."""
 
@@ -266,11 +261,6 @@ class TreeStore:
     def generation(self) -> int:
         """The number of changes since the tree was created."""
         return self.read().generation
-
-    @property
-    def frozen_hash(self) -> str | None:
-        """The content hash the tree is frozen at, if it is."""
-        return self.read().frozen
 
     def apply(
         self, *changes: Change, author: str, note: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,13 +152,13 @@ def domains_line(domains: tuple[Domain, ...]) -> str:
     return _DOMAINS.dump_json(domains).decode()
 
 
-def domain_of(value: object) -> Domain:
-    """Return the domain that a decoded JSON value describes; raise `DataError`."""
+def domains_of(value: object) -> tuple[Domain, ...]:
+    """Return the domains that a decoded JSON list describes; raise `DataError`."""
     try:
-        return Domain.model_validate_json(json.dumps(value))
+        return _DOMAINS.validate_json(json.dumps(value))
     except ValidationError as error:
         what, fix = refusal(error)
-        raise DataError(f"a domain is refused: {what}", fix=fix) from None
+        raise DataError(f"the list of domains: {what}", fix=fix) from None
 
 
 # Changes
@@ -232,10 +231,10 @@ def _card_in(cards: Mapping[str, Card], card_id: str) -> Card:
     return cards[card_id]
 
 
-def cards_by_source(cards: Iterable[Card]) -> Mapping[str, frozenset[str]]:
+def cards_by_source(cards: Iterable[Card]) -> Mapping[str, set[str]]:
     """Return the ids of the cards that each training problem has led to."""
-    found = defaultdict(set)
+    found: dict[str, set[str]] = {}
     for card in cards:
         for name in card.provenance.supporting_problems:
-            found[name].add(card.card_id)
-    return {name: frozenset(ids) for name, ids in found.items()}
+            found.setdefault(name, set()).add(card.card_id)
+    return found

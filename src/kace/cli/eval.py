@@ -14,7 +14,7 @@ from kace.api import tree_of
 from kace.baselines.evaluate import Trial, run_trial
 from kace.baselines.lift import lift_of, open_lift, read_skill
 from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
-from kace.cards.store import frozen_hash_of
+from kace.cards.store import open_state
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines, metrics_lines
@@ -141,7 +141,7 @@ def command(
                 f"--reuse {other}: no calls are kept there",
                 fix="name the folder of a run that kace eval made",
             )
-    if config.tree and frozen_hash_of(config.tree) is None:
+    if config.tree and open_state(config.tree).frozen is None:
         note(f"kace: warning: {config.tree} is not frozen (kace tree freeze)")
     note_plan(trial, dry_run)
     if dry_run:

@@ -24,7 +24,7 @@ from kace.baselines.systems import (
     require_domains,
     spec_of,
 )
-from kace.cards.store import frozen_hash_of, open_tree
+from kace.cards.store import open_state, open_tree
 from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import aligned, cells_of, note, print_lines
 from kace.cli.tree import tree_sizes
@@ -246,7 +246,7 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.tree is None:
         return
     tree = open_tree(recipe.tree)
-    if frozen_hash_of(recipe.tree) is None:
+    if open_state(recipe.tree).frozen is None:
         raise UsageError(
             f"{recipe.tree} is not frozen",
             fix=f"kace tree freeze {shlex.quote(str(recipe.tree))}",

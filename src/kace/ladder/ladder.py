@@ -52,9 +52,9 @@ class ContextSource(Protocol):
         problem: Problem,
         tier: TierName,
         before: Sequence[Attempt],
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context | None:
-        """Return what a tier reads; `before` are the attempts made so far, `earlier` what earlier tiers read."""
+        """Return what a tier reads, after the attempts so far and what the tier before it read."""
         ...
 
 
@@ -149,23 +149,33 @@ async def solve(problem: Problem, kit: Kit) -> Solution:
 async def climb(problem: Problem, kit: Kit) -> Climb:
     """Sample, vote, and climb until some answer has enough agreement; else fall back on all attempts."""
     attempts: list[Attempt] = []
-    contexts: list[Context] = []
     recalls: list[RetrievedContext] = []
+    earlier: Context | None = None
     for tier in await kit.tiers(problem):
         start = len(attempts)
-        context = await retrieve(problem, tier, attempts, contexts, kit)
-        if context is not NOTHING:
-            contexts.append(context)
-            recalls.append(context.record(tier.name))
+        found = None
+        if kit.source and tier.reads:
+            source = kit.source
+            found = await source.retrieve(problem, tier.name, attempts, earlier)
+        if found:
+            earlier = found
+            recalls.append(found.record(tier.name))
+        context = found or NOTHING
         attempts += await sample(problem, tier, context, kit)
         classes = await classes_of(problem, attempts, kit)
         vote = count(classes, start, len(attempts))
-        if tier.gate.opens(vote):
+        if vote.opens(tier.gate):
             path = tier.exit
             winner = vote.leader
             break
     else:
-        path, winner = fallback(classes, len(attempts))
+        # No gate opened: the plurality of all attempts decides, if any two agree.
+        whole = count(classes, 0, len(attempts))
+        path = ExitPath.FALLBACK_LAST_HS
+        winner = None
+        if whole.opens(FALLBACK_GATE):
+            path = ExitPath.FALLBACK_PLURALITY
+            winner = whole.leader
     return Climb(
         problem=problem,
         path=path,
@@ -177,30 +187,6 @@ async def climb(problem: Problem, kit: Kit) -> Climb:
         context=context,
         recalls=tuple(recalls),
     )
-
-
-def fallback(
-    classes: Sequence[AnswerClass], attempts: int
-) -> tuple[ExitPath, Standing | None]:
-    """Return the exit and the winner if no gate opened: the plurality of all attempts, if any two agree."""
-    vote = count(classes, 0, attempts)
-    if FALLBACK_GATE.opens(vote):
-        return ExitPath.FALLBACK_PLURALITY, vote.leader
-    return ExitPath.FALLBACK_LAST_HS, None
-
-
-async def retrieve(
-    problem: Problem,
-    tier: Tier,
-    before: Sequence[Attempt],
-    earlier: Sequence[Context],
-    kit: Kit,
-) -> Context:
-    """Return what the tier reads; `NOTHING` if it reads none, without a source, or if there is nothing for it."""
-    if kit.source is None or not tier.reads:
-        return NOTHING
-    found = await kit.source.retrieve(problem, tier.name, before, earlier)
-    return found or NOTHING
 
 
 # Attempts

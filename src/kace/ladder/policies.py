@@ -21,7 +21,6 @@ from kace.cards.card import BULLET, stray_character
 from kace.errors import UsageError
 from kace.ladder.ladder import (
     Climb,
-    ContextSource,
     Kit,
     Tiers,
     locked,
@@ -129,25 +128,6 @@ class Dropout:
         return tuple(hidden)
 
 
-@dataclass(frozen=True, slots=True)
-class DropoutSource:
-    """A source of context that hides cards from single attempts."""
-
-    source: ContextSource
-    dropout: Dropout
-
-    async def retrieve(
-        self,
-        problem: Problem,
-        tier: TierName,
-        before: Sequence[Attempt],
-        earlier: Sequence[Context],
-    ) -> Context | None:
-        """Return what the tier reads, with the rule that hides cards."""
-        found = await self.source.retrieve(problem, tier, before, earlier)
-        return found and replace(found, hide=self.dropout.hidden)
-
-
 # Confidence: votes weighted by how sure attempts were
 
 
@@ -231,21 +211,14 @@ class Synthesis:
     max_tokens: int = 16_000
 
     async def amend(self, climbed: Climb, kit: Kit) -> Climb:
-        """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened."""
+        """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened.
+
+        A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
+        """
         attempts = climbed.attempts[climbed.last_tier :]
         texts = [attempt.text for attempt in attempts if attempt.text.strip()]
         if climbed.path not in FALLBACKS or len(texts) < LEAST_ATTEMPTS:
             return climbed
-        finishing = await self.finish(climbed, texts, kit)
-        return replace(climbed, finishing=finishing)
-
-    async def finish(
-        self, climbed: Climb, texts: Sequence[str], kit: Kit
-    ) -> Attempt | None:
-        """Return an attempt that starts from common facts; `None` if the attempts have none.
-
-        A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
-        """
         problem = climbed.problem
         cards = climbed.context.cards
         key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
@@ -257,15 +230,16 @@ class Synthesis:
             reply = await self.teacher.complete(request)
         except ModelError as error:
             failure = ModelError(error.failure, f"teacher: {error.message}")
-            return Attempt.failed(last, failure, None)
+            failed = Attempt.failed(last, failure, None)
+            return replace(climbed, finishing=failed)
         facts = read_facts(reply.text)
         if not facts:
-            return None
+            return climbed
         role = HARD.name if kit.prompts == "paper" else None
         prompt = finishing_prompt(problem.text, facts, cards, kit.subject, role)
         attempt = await sample_once(last, prompt, kit)
         kit.observer.attempted(problem, attempt)
-        return attempt
+        return replace(climbed, finishing=attempt)
 
 
 def gathering_prompt(

@@ -94,8 +94,11 @@ def shortened(text: str, limit: int) -> str:
 
 # What a tier reads
 
+CHARS_PER_TOKEN = 4
 NO_USAGE = Usage()
 NOTES = "notes"  # the name by which notes are hidden
+Hide = Callable[[AttemptKey, Sequence[str]], tuple[str, ...]]
+"""Returns which of these cards, or NOTES, are hidden from an attempt, to measure what each is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,9 @@ class Context:
     eligible: int = (
         0  # cards of the block before the relevance threshold and the budget
     )
-    tokens: int = 0
-    estimated: bool = False
     calls: int = 0  # made to choose what is read; they are not solver calls
     usage: Usage = NO_USAGE
-    hide: Callable[[AttemptKey, Sequence[str]], tuple[str, ...]] | None = None
-    """Returns which of these cards, or NOTES, are hidden from an attempt, to measure what each is worth."""
+    hide: Hide | None = None
 
     @property
     def text_cards(self) -> tuple[Card, ...]:
@@ -134,6 +134,16 @@ class Context:
         """The examples that are shown as turns of the conversation."""
         cards = self.cards if self.placement == "demonstrations" else ()
         return tuple(example for card in cards for example in card.examples)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of what is read, estimated from its length."""
+        turns = _conversation(self.demonstrations, template("finish"))
+        parts = [message.content for message in turns]
+        if self.text_cards:
+            parts.insert(0, card_block(self.text_cards))
+        parts.append(self.notes or self.instructions)
+        return len("\n".join(filter(None, parts))) // CHARS_PER_TOKEN
 
     @property
     def learned_hash(self) -> str:
@@ -183,13 +193,14 @@ class Context:
 
     def record(self, tier: TierName) -> RetrievedContext:
         """Return the entry for the trace."""
+        tokens = self.tokens
         return RetrievedContext(
             tier=tier,
             domains=self.domains,
             cards=self.names,
             eligible=self.eligible,
-            tokens=self.tokens,
-            estimated=self.estimated,
+            tokens=tokens,
+            estimated=tokens > 0,
             classifier_calls=self.calls,
             classifier_input=self.usage.input,
             classifier_cached=self.usage.cached,
@@ -291,16 +302,6 @@ def solver_prompt(
         Message(Role.USER, user),
     )
     return Prompt(messages, digest, lens)
-
-
-def shown_text(cards: Sequence[Card], placement: Placement) -> str:
-    """Return what an attempt reads of cards, for counting tokens."""
-    context = Context(tuple(cards), placement=placement)
-    turns = _conversation(context.demonstrations, template("finish"))
-    parts = [message.content for message in turns]
-    if context.text_cards:
-        parts.insert(0, card_block(context.text_cards))
-    return "\n".join(parts)
 
 
 def card_block(cards: Sequence[Card]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -75,11 +76,9 @@ class Attempt(_Record):
         str, ...
     ] = ()  # cards of the block that a dropout run hid from it
     # How sure the model was, if that was requested and the model reports it.
-    confidence: Confidence | None = Field(
-        default=None, exclude_if=lambda confidence: confidence is None
-    )
+    confidence: Confidence | None = Field(default=None, exclude_if=not_)
     # Answered by a batch, at its price.
-    batch: bool = Field(default=False, exclude_if=lambda batch: not batch)
+    batch: bool = Field(default=False, exclude_if=not_)
     # What was sent and what the model wrote, in memory only.
     messages: Messages = Field(default=(), exclude=True)
     text: str = Field(default="", exclude=True)
@@ -178,9 +177,7 @@ class RetrievedContext(_Record):
     classifier_calls: int = 0
     classifier_input: int = 0
     # Of the input, read from a prefix cache. Written only if there is any: older traces have none.
-    classifier_cached: int = Field(
-        default=0, exclude_if=lambda tokens: not tokens
-    )
+    classifier_cached: int = Field(default=0, exclude_if=not_)
     classifier_output: int = 0
     notes: str = (
         ""  # the hash of learned text that was read beside or instead of cards
@@ -227,9 +224,7 @@ class Solution(_Record):
     # The attempt from common facts. It is not one of the ladder's and votes for nothing, but its answer is the answer.
     synthesis: Attempt | None = None
     # Beyond the paper: what else than counts of votes decided, such as `vote=confidence`.
-    policies: tuple[str, ...] = Field(
-        default=(), exclude_if=lambda names: not names
-    )
+    policies: tuple[str, ...] = Field(default=(), exclude_if=not_)
 
     def __repr__(self) -> str:
         verdict = {True: "right, ", False: "wrong, ", None: ""}[self.correct]

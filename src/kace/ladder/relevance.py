@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import chain, pairwise, permutations
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,7 +39,7 @@ from kace.problems import Problem
 log = logging.getLogger(__name__)
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
-Places: TypeAlias = NDArray[np.integer[Any]]
+Places: TypeAlias = NDArray[np.integer[Any]] | list[int]
 Encoder: TypeAlias = Callable[[Sequence[str]], Floats]
 
 EVERYDAY = Path(__file__).parents[1] / "data" / "everyday.txt"
@@ -64,7 +64,6 @@ KINDS = {
     "shared": np.float32,
 }
 """The arrays of an index."""
-FIRST_STAGE = 2_000  # cards compared in meaning, those with the best words
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _TERM = re.compile(r"\\?[^\W\d_]+|#|[%$=+^]")
@@ -242,8 +241,6 @@ class RelevanceIndex:
 
     def __call__(self, problem: str) -> Mapping[str, float]:
         """Return the scores of the cards that have one, by card id."""
-        if not self.cards:
-            return {}
         total = _pooled(self.probabilities(problem), self.shared)
         found = np.flatnonzero(total[:-1] >= LEAST_SCORE)
         return {self.cards[place]: float(total[place]) for place in found}
@@ -255,15 +252,8 @@ class RelevanceIndex:
         for place, value in zip(places, values, strict=True):
             part = slice(self.starts[place], self.starts[place + 1])
             logits[self.classes[part]] += value * self.weights[part]
-        near = np.arange(len(logits))
-        if len(self.cards) > FIRST_STAGE:
-            # Of very many cards, only those with the best words are compared in meaning.
-            best = np.argpartition(logits[:-1], -FIRST_STAGE)[-FIRST_STAGE:]
-            near = np.append(best, len(self.cards))
         vector = ENCODERS[self.encoder]([problem])[0]
-        found = np.zeros_like(logits)
-        found[near] = softmax(logits[near] + self.meaning[near] @ vector)
-        return found
+        return softmax(logits + self.meaning @ vector)
 
     def save(self, path: Path) -> None:
         """Write the index to a file of a tree."""
@@ -291,14 +281,14 @@ class RelevanceIndex:
                 if sum(each.file_size for each in packed) > MAX_INDEX_BYTES:
                     raise ValueError("it is too large")
                 facts = json.loads(arrays["facts"].tobytes())
-                listed = dict.fromkeys(map(str, facts["terms"]))
+                parts = {}
+                for name, kind in KINDS.items():
+                    parts[name] = arrays[name].astype(kind)
                 index = cls(
                     str(facts["encoder"]),
                     tuple(map(str, facts["cards"])),
-                    {term: place for place, term in enumerate(listed)},
-                    **{
-                        name: arrays[name].astype(KINDS[name]) for name in KINDS
-                    },
+                    {str(term): at for at, term in enumerate(facts["terms"])},
+                    **parts,
                 )
             index._check()
             return index
@@ -310,20 +300,19 @@ class RelevanceIndex:
 
     def _check(self) -> None:
         classes = len(self.cards) + 1
-        places = np.append(self.classes, self.shared[..., :2])
-        ends = np.append(0, self.starts)
+        known = len(self.vocabulary)
+        places = np.append(self.classes, self.shared[:, :2])
+        counts = np.diff(self.starts, prepend=0, append=len(self.weights))
         floats = (self.rarity, self.weights, self.meaning, self.shared)
         fits = (
             self.encoder in ENCODERS
-            and len(self.vocabulary) == len(self.rarity)
-            and self.starts.shape == (len(self.rarity) + 1,)
+            and self.rarity.shape == (known,)
+            and self.starts.shape == (known + 1,)
             and self.classes.shape == self.weights.shape
             and self.meaning.shape[:-1] == (classes,)
             and self.shared.shape[1:] == (3,)
-            and self.starts[-1] == len(self.weights)
-            and np.diff(ends).min() >= 0
-            and places.min(initial=0) >= 0
-            and places.max(initial=0) < classes
+            and counts.min() >= 0
+            and np.isin(places, range(classes)).all()
             and np.isfinite([values.sum() for values in floats]).all()
         )
         if not fits:
@@ -341,13 +330,10 @@ def term_weights(
     text: str, vocabulary: Mapping[str, int], rarity: Floats
 ) -> tuple[list[int], Floats]:
     """Return the places and the weights of a text's known terms, of length 1 together."""
-    places = []
-    counts = []
-    for term, count in Counter(terms(text)).items():
-        if term in vocabulary:
-            places.append(vocabulary[term])
-            counts.append(count)
-    weights = (1 + np.log(counts)) * rarity[places]
+    known = filter(vocabulary.__contains__, terms(text))
+    counts = Counter(map(vocabulary.__getitem__, known))
+    places = list(counts)
+    weights = (1 + np.log(list(counts.values()))) * rarity[places]
     length = max(1.0, float(np.linalg.norm(weights)))
     return places, (weights / length).astype(np.float32)
 
@@ -460,20 +446,18 @@ class TextTable:
 
         The cards named, their texts and the problems themselves are left out.
         """
-        gone = np.array([name in cards for name in (*self.names, None)])
-        kept = np.flatnonzero(~gone)
-        texts = np.array([self.problems[problem.id] for problem in problems])
-        lost = self.labels[:, gone].sum(axis=1) > 0
+        kept = [card for card in self.cards if card.card_id not in cards]
+        names = [card.card_id for card in kept]
+        classes = [*map(self.names.index, names), -1]
+        texts = [self.problems[problem.id] for problem in problems]
+        lost = np.delete(self.labels, classes, axis=1).sum(axis=1) > 0
         lost[texts] = True
         rows = self.rows[~lost[self.rows]]
-        total = np.zeros((len(texts), len(gone)), dtype=np.float32)
-        total[:, kept] = self._predict(texts, rows, kept)
-        total = _pooled(total, _shares(self.cards))
-        names = [self.names[place] for place in kept[:-1]]
-        found = {}
-        for problem, row in zip(problems, total[:, kept].tolist(), strict=True):
-            found[problem.id] = dict(zip(names, row, strict=False))
-        return found
+        found = _pooled(self._predict(texts, rows, classes), _shares(kept))
+        scores = {}
+        for problem, row in zip(problems, found.tolist(), strict=True):
+            scores[problem.id] = dict(zip(names, row, strict=False))
+        return scores
 
     @cached_property
     def rows(self) -> Places:
@@ -534,25 +518,24 @@ def _shares(cards: Sequence[Card]) -> Floats:
 
     Two cards from the same problems would halve each other's probability.
     """
-    together: Counter[tuple[str, ...]] = Counter()
-    for names in cards_by_source(cards).values():
-        together.update(permutations(names, 2))
     places = {card.card_id: place for place, card in enumerate(cards)}
+    gave = cards_by_source(cards)
     rows = []
-    for pair, count in together.items():
-        first, second = map(places.__getitem__, pair)
-        sources = cards[second].provenance.supporting_problems
-        rows.append((first, second, count / len(sources)))
+    for place, card in enumerate(cards):
+        sources = card.provenance.supporting_problems
+        together = Counter(chain.from_iterable(map(gave.__getitem__, sources)))
+        del together[card.card_id]
+        for name, count in together.items():
+            rows.append((places[name], place, count / len(sources)))
     return np.array(sorted(rows), dtype=np.float32).reshape(-1, 3)
 
 
 def _largest_eigenvalue(matrix: Floats) -> float:
     vector = np.ones(len(matrix), dtype=np.float32)
-    size = 1.0
     for _ in range(20):
         vector = matrix @ (vector / np.linalg.norm(vector))
-        size = float(np.linalg.norm(vector))
-    return 1.05 * size  # the power method approaches it from below
+    # The power method approaches it from below.
+    return 1.05 * float(np.linalg.norm(vector))
 
 
 RelevanceScore: TypeAlias = Callable[[str], Mapping[str, float]]

@@ -26,13 +26,14 @@ from kace.cards.card import UNIVERSAL, Card
 from kace.cards.tree import Domain, EpistemicTree
 from kace.config import RetrievalConfig
 from kace.ladder.prompt import (
+    CHARS_PER_TOKEN,
     Context,
+    Hide,
     Prompts,
     card_text,
     fenced,
     neutral,
     shortened,
-    shown_text,
     template,
 )
 from kace.ladder.record import Attempt
@@ -59,9 +60,9 @@ class Selector(Protocol):
         problem: Problem,
         tier: TierName,
         routed: Context,
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context:
-        """Return the routed context with the cards to read; `earlier` is what earlier tiers read."""
+        """Return the routed context with the cards to read; `earlier` is what an earlier tier read."""
         ...
 
 
@@ -85,6 +86,7 @@ class Retriever:
         self.budget = Budget(config)
         self.router = router or self._open_router(model, seed)
         self.selector: Selector = self
+        self.hide: Hide | None = None
         self._routed: dict[str, Context] = {}
 
     async def retrieve(
@@ -92,22 +94,21 @@ class Retriever:
         problem: Problem,
         tier: TierName,
         before: Sequence[Attempt],
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context | None:
         """Return the relevant cards of the tier and the problem's domain."""
         routed = await self._route(problem, before, earlier)
-        routed = replace(routed, placement=self.config.placement)
+        placement = self.config.placement
+        routed = replace(routed, placement=placement, hide=self.hide)
         found = await self.selector.select(problem, tier, routed, earlier)
-        found = found.beside(problem.text)
-        tokens = self.budget.size(found.cards)
-        return replace(found, tokens=tokens, estimated=tokens > 0)
+        return found.beside(problem.text)
 
     async def select(
         self,
         problem: Problem,
         tier: TierName,
         routed: Context,
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context:
         """Return the relevant cards of the block of the tier and domains, as many as fit."""
         block, wanted = self.wanted(problem, tier, routed.domains)
@@ -155,14 +156,14 @@ class Retriever:
         self,
         problem: Problem,
         before: Sequence[Attempt],
-        earlier: Sequence[Context],
+        earlier: Context | None,
     ) -> Context:
         """Route once; if configured, again after a failed MS with its attempts in view."""
         if not earlier:
             return self._routed.pop(problem.id, None) or await self.router(
                 problem
             )
-        domains = earlier[-1].domains
+        domains = earlier.domains
         if not self.config.refine_domain:
             return Context(domains=domains)
         seen = []
@@ -343,13 +344,7 @@ def _read_object(text: str, names: Sequence[str]) -> tuple[str, ...]:
 # Selecting cards
 
 
-CHARS_PER_TOKEN = 4
 SEPARATOR = 1  # tokens between two cards
-
-
-def count_tokens(text: str) -> int:
-    """Return the tokens of a text, estimated from its length."""
-    return len(text) // CHARS_PER_TOKEN
 
 
 class Budget:
@@ -394,7 +389,7 @@ class Budget:
 
     def size(self, cards: Sequence[Card]) -> int:
         """Return the tokens of cards as an attempt reads them."""
-        return count_tokens(shown_text(cards, self.config.placement))
+        return Context(tuple(cards), placement=self.config.placement).tokens
 
 
 def estimate(card: Card) -> int:

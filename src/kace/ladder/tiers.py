@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from types import MappingProxyType
 
 from kace.answers.extract import Answer
 from kace.config import EsPolicy
@@ -40,11 +39,6 @@ class Standing:
     support: int  # attempts so far, in this and earlier tiers, that gave it
     first: int  # the lowest position among them
 
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """The larger wins: more votes; then more support over all attempts so far; then the lowest attempt index."""
-        return self.votes, self.support, -self.first
-
 
 @dataclass(frozen=True, slots=True)
 class Vote:
@@ -58,6 +52,10 @@ class Vote:
         if not self.standings or not self.standings[0].votes:
             return None
         return self.standings[0]
+
+    def opens(self, gate: int) -> bool:
+        """Whether the leader has as many votes. Attempts without an answer never agree."""
+        return (self.leader.votes if self.leader else 0) >= gate
 
 
 async def group(
@@ -101,7 +99,8 @@ def count(
             votes = support - bisect_left(each.positions, start)
             first = each.positions[0]
             standings.append(Standing(each.answer, votes, support, first))
-    standings.sort(key=lambda standing: standing.rank, reverse=True)
+    # More votes win; then more support over all attempts so far; then the lowest index.
+    standings.sort(key=lambda each: (-each.votes, -each.support, each.first))
     return Vote(tuple(standings))
 
 
@@ -141,17 +140,6 @@ class ExitPath(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """Opens when some answer has at least `votes` of the tier's attempts; with 0, always."""
-
-    votes: int
-
-    def opens(self, vote: Vote) -> bool:
-        """Whether the leader has enough votes. Attempts without an answer never agree."""
-        return (vote.leader.votes if vote.leader else 0) >= self.votes
-
-
-@dataclass(frozen=True, slots=True)
 class Tier:
     """One rung: how many attempts, how they differ, and when the ladder ends here."""
 
@@ -159,7 +147,7 @@ class Tier:
     lenses: tuple[
         Lens | None, ...
     ]  # one attempt each; `None` is diversity by sampling only
-    gate: Gate
+    gate: int  # votes for one answer that open it; with 0, always open
     exit: ExitPath | None  # none for attempts without a ladder
     reads: bool = True  # whether it may read cards
 
@@ -173,30 +161,31 @@ LOCKED = (
     Tier(
         TierName.ES,
         (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN),
-        Gate(2),
+        2,
         ExitPath.ES_UNANIMOUS,
         reads=False,
     ),
     Tier(
         TierName.MS,
-        (Lens.DOMAIN_PATTERNS, Lens.COMPUTATION_CHAIN, Lens.PROBLEM_SETUP),
-        Gate(2),
+        tuple(Lens),
+        2,
         ExitPath.MS_MAJORITY,
     ),
-    Tier(TierName.HS, (None,) * 5, Gate(2), ExitPath.HS_PLURALITY),
+    Tier(TierName.HS, (None,) * 5, 2, ExitPath.HS_PLURALITY),
 )
 
-# Beyond the paper: the ladder without ES, and the one that tries a card first. There the
-# card's attempts decide only if they are unanimous; what follows is done without cards.
-FROM_MS = LOCKED[1:]
+# Beyond the paper, the ladder that tries a card first. There the card's attempts decide
+# only if they are unanimous; what follows is done without cards.
 CARD_FIRST = (
-    replace(LOCKED[1], gate=Gate(3)),
+    replace(LOCKED[1], gate=3),
     LOCKED[0],
     replace(LOCKED[2], reads=False),
 )
-LADDERS: Mapping[EsPolicy, tuple[Tier, ...]] = MappingProxyType(
-    {"locked": LOCKED, "skip": FROM_MS, "try": CARD_FIRST}
-)
+LADDERS: Mapping[EsPolicy, tuple[Tier, ...]] = {
+    "locked": LOCKED,
+    "skip": LOCKED[1:],
+    "try": CARD_FIRST,
+}
 
 
 def ladder_of(names: Iterable[TierName]) -> tuple[Tier, ...]:
@@ -205,5 +194,5 @@ def ladder_of(names: Iterable[TierName]) -> tuple[Tier, ...]:
     return CARD_FIRST if tried else LOCKED
 
 
-FALLBACK_GATE = Gate(2)
+FALLBACK_GATE = 2
 """After the last tier: the plurality of all attempts, if some answer was given at least this often."""

@@ -137,7 +137,7 @@ def own_cards(
     gave = cards_by_source(tree)
     families = defaultdict[str, set[str]](set)
     for problem in train:
-        cards = gave.get(problem.name, frozenset())
+        cards = gave.get(problem.name, set())
         families[problem.family or problem.name] |= cards
     found = {}
     for problem in train:

@@ -58,7 +58,7 @@ from kace.files import (
     write_atomic,
 )
 from kace.ladder.ladder import Observer
-from kace.ladder.policies import TEACHER_TIER, Dropout, DropoutSource
+from kace.ladder.policies import TEACHER_TIER, Dropout
 from kace.ladder.prompt import subject_of, template_hashes
 from kace.ladder.record import Attempt, Solution
 from kace.ladder.relevance import RelevanceScore
@@ -611,10 +611,11 @@ def open_solver(
     kit = session.kit
     if reading.tree is not None:
         kit = session.reading(reading.tree, config)
-    if reading.relevance and isinstance(kit.source, Retriever):
-        kit.source.relevance.scores = reading.relevance
-    if reading.dropout and kit.source:
-        kit = replace(kit, source=DropoutSource(kit.source, reading.dropout))
+    if isinstance(kit.source, Retriever):
+        if reading.relevance:
+            kit.source.relevance.scores = reading.relevance
+        if reading.dropout:
+            kit.source.hide = reading.dropout.hidden
     return climb_with(replace(kit, seed=seed))
 
 

@@ -303,7 +303,7 @@ def climb_of(record: Solution) -> list[Rung]:
             name.value,
             count,
             vote_of(record, end - count, end),
-            tier.gate.votes if tier else None,
+            tier.gate if tier else None,
             tier is not None and record.exit is tier.exit,
             recalls.get(name),
         )
@@ -370,7 +370,7 @@ def solve_page(request: PageRequest) -> Page:
         "text": table.problem_text(problem),
         "keeps_texts": table.calls_folder is not None,
         "tree": workspace.tree_of(name),
-        "plurality": FALLBACK_GATE.votes,
+        "plurality": FALLBACK_GATE,
         "choice": choice,
         "rows": choice.rows,
         "number": number,
