@@ -209,9 +209,7 @@ class Judge:
     async def __call__(self, left: Answer, right: Answer) -> Verdict:
         """Return the verdict on two answers, the same in either order."""
         verdict = settled(left, right)
-        if verdict is not None:
-            return verdict
-        return await self._compare(*_compared(left, right))
+        return verdict or await self._compare(*_compared(left, right))
 
     async def _compare(self, left: Value, right: Value) -> Verdict:
         """Compare two values part by part."""
@@ -305,8 +303,6 @@ class Judge:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",  # no file in the working directory is imported as a library
-            "-W",
-            "ignore",
             WORKER,
             str(math.ceil(self._seconds) + 2),
             stdin=PIPE,

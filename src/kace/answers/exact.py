@@ -29,6 +29,11 @@ class Ambiguous(NoExactValue):
     """A notation with several readings, or none. Algebra must not guess either."""
 
 
+_KNOWN = re.compile(
+    r"(?:\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)|[ei]|[^A-Za-z])*"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """An answer in words (`no solution`), a letter, or an infinite end."""
@@ -54,10 +59,9 @@ class Formula:
     @property
     def constant(self) -> bool:
         """Whether it has a value, and no unknowns."""
-        letters = re.sub(
-            r"\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)|[ei]", "", self.latex
+        return (
+            self.point is not None and _KNOWN.fullmatch(self.latex) is not None
         )
-        return self.point is not None and not re.search("[A-Za-z]", letters)
 
     def __str__(self) -> str:
         return self.latex
@@ -117,7 +121,7 @@ _GREEK = r"""\alpha \beta \gamma \delta \epsilon \eta \theta \kappa \lambda \mu 
 \sigma \tau \phi \chi \psi \omega"""
 GREEK = frozenset(_GREEK.split())
 LETTER = rf"(?:[A-Za-z]|{'|'.join(map(re.escape, GREEK))})"
-_INDEXED = re.compile(rf"{LETTER}(?:_\{{.*\}})?")
+UNKNOWN = rf"{LETTER}(?:_\{{.*\}})?"
 _FUNCTIONS = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Letters that name a function when a bracket follows."""
 _CONSTANTS = {r"\pi": complex(math.pi), "e": complex(math.e), "i": 1j}
@@ -130,12 +134,14 @@ _APPLIED = {
     r"\exp": cmath.exp,
     r"\ln": cmath.log,
 }
-_OPERANDS = ("(", r"\frac", r"\sqrt", r"\pi", *_APPLIED)
+_FACTOR = re.compile(
+    rf"\(|\\(?:frac|sqrt|pi|sin|cos|tan|exp|ln)|\d.*|{UNKNOWN}", re.DOTALL
+)
 
 
 def is_letter(token: str) -> bool:
     """Whether a token is an unknown, with its index, or a constant of one letter."""
-    return _INDEXED.fullmatch(token) is not None
+    return re.fullmatch(UNKNOWN, token) is not None
 
 
 def evaluate(tokens: Sequence[str]) -> Point:
@@ -163,21 +169,21 @@ def are_far(left: Point | None, right: Point | None) -> bool:
 
 def _power(base: Point, exponent: Point) -> Point:
     """Return a power, which is exact for a whole exponent and for a square root of a square."""
-    if isinstance(exponent, complex) or isinstance(base, complex):
-        return complex(base) ** complex(exponent)
-    degree = exponent.denominator
-    if degree > 1:
-        root = Fraction(float(abs(base)) ** (1 / degree)).limit_denominator()
-        if root**degree != base:
-            return complex(base) ** complex(exponent)
-        base = root
-        exponent = exponent * degree
-    if not base and not exponent:
-        raise ZeroDivisionError("0^0")
-    size = max(abs(base.numerator), base.denominator).bit_length()
-    if size * abs(exponent) > MAX_BITS:
-        raise NoExactValue("too high a power")
-    return base ** int(exponent)
+    if isinstance(base, Fraction) and isinstance(exponent, Fraction):
+        root = base
+        degree = exponent.denominator
+        if degree > 1:
+            nearly = float(abs(base)) ** (1 / degree)
+            root = Fraction(nearly).limit_denominator()
+        if root**degree == base:
+            times = exponent.numerator
+            if not base and not times:
+                raise ZeroDivisionError("0^0")
+            size = max(abs(root.numerator), root.denominator).bit_length()
+            if size * abs(times) > MAX_BITS:
+                raise NoExactValue("too high a power")
+            return root**times
+    return complex(base) ** complex(exponent)
 
 
 class _Arithmetic:
@@ -227,9 +233,7 @@ class _Arithmetic:
         return sign * self.power()
 
     def starts_factor(self) -> bool:
-        token = self.peek()
-        known = token in _OPERANDS or is_letter(token)
-        return known or token[:1].isdigit()
+        return _FACTOR.fullmatch(self.peek()) is not None
 
     def power(self) -> Point:
         base = self.factor()

@@ -18,11 +18,11 @@ from functools import lru_cache, partial
 from itertools import accumulate, chain
 
 from kace.answers.exact import (
-    GREEK,
     INFINITY,
     INTERVALS,
     LETTER,
     MINUS_INFINITY,
+    UNKNOWN,
     Ambiguous,
     Collection,
     Formula,
@@ -235,10 +235,13 @@ _APPLIED = r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:ln|log|exp)(?
 _DECORATED = r"\\(?:overline|vec|hat|tilde|dot|widehat|mathbb|mathcal)(?![a-z])"
 _ARITHMETIC = r"""\frac \sqrt \binom \cdot \pi \infty \to \lfloor \rfloor \lceil \rceil \circ
 \begin{pmatrix} \end{pmatrix} \begin{vmatrix} \end{vmatrix} \\ \sum \prod \int"""
-_NUMBER = re.compile(r"\d+(?:\.\d+|\\frac\{\d+\}\{\d+\})?")
 _SIGNS = "+ - / ( ) { } ^ _ ! | & , [ ] ="
-ALGEBRA = frozenset(f"{_FUNCTIONS} {_ARITHMETIC} {_SIGNS}".split()) | GREEK
-"""Tokens that algebra reads as they are meant, besides numbers and letters."""
+_ALGEBRA = f"{_FUNCTIONS} {_ARITHMETIC} {_SIGNS}".split()
+_READABLE = re.compile(
+    rf"{'|'.join(map(re.escape, _ALGEBRA))}|{UNKNOWN}"
+    r"|\d+(?:\.\d+|\\frac\{\d+\}\{\d+\})?"
+)
+"""A token that algebra reads as it is meant."""
 
 UNITS = """deg degree degrees|rad radian radians|mm millimeter millimeters millimetre
 millimetres|cm centimeter centimeters centimetre centimetres|km kilometer kilometers
@@ -255,7 +258,7 @@ unit units|way ways|people person persons|student students|child children|boy bo
 girl girls|man men|woman women|apple apples|orange oranges|egg eggs|book books|page
 pages|coin coins|penny pennies|ball balls|marble marbles|card
 cards|car cars|ticket tickets|point points|step steps|edge edges|triangle triangles|
-square_ squares|number numbers|integer integers|digit digits|value values|
+squares|number numbers|integer integers|digit digits|value values|
 term terms|box boxes|game games|team teams|player players|vote votes|block blocks|tile
 tiles|piece pieces|item items|member members|house houses|tree trees|bag bags|bottle
 bottles|cookie cookies|pencil pencils|toy toys|path paths|arrangement arrangements|
@@ -265,10 +268,9 @@ sheep|cow cows|slice slices|stamp stamps|friend friends|worker workers|employee
 employees"""
 """What may be left out behind a value, by its names. Two that are stated must agree."""
 UNIT_NAMES = {
-    name: names.split()[0].replace("_", " ").strip()
+    name: names.split()[0].replace("_", " ")
     for names in UNITS.split("|")
     for name in names.split()
-    if not name.endswith("_")
 }
 _CURRENCIES = dict(_rules(r"""
 \$  ->  dollar
@@ -613,8 +615,7 @@ def _words(text: str, units: set[str], percent: bool) -> str:
     text = _UNIT.sub(drop, _CURRENCY.sub(drop, text))
     if percent:
         text = re.sub("(%)$", drop, text)
-    units.discard("")
-    if len(units) > 1:
+    if len(units - {""}) > 1:
         raise Ambiguous("several units")
     text = " ".join(_TEXT.sub(_unwrapped, text).split())
     return _apply(_AND_OR, _THOUSANDS.sub(_ungrouped, text))
@@ -924,11 +925,7 @@ def _bracketed(tokens: list[str]) -> Value | None:
 
 def _is_readable(tokens: Sequence[str]) -> bool:
     """Whether algebra reads tokens as they are meant."""
-    for token in tokens:
-        known = token in ALGEBRA or is_letter(token)
-        if not known and not _NUMBER.fullmatch(token):
-            return False
-    text = join(tokens)
     depths = _depths(tokens) or [1]
     closed = depths[-1] == 0 == min(depths)
-    return closed and not _UNSURE.search(text)
+    known = all(map(_READABLE.fullmatch, tokens))
+    return closed and known and not _UNSURE.search(join(tokens))
