@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,7 +56,7 @@ def ends_well(folder: Path, server: BatchServer, kind: str, work: str) -> None:
         assert len(server.submitted) == COUNT
     else:
         found = [json.loads(line) for line in out.splitlines()]
-        assert found == unbroken(folder, kind), errors
+        assert found == unbroken(kind), errors
         assert len(server.submitted) == sum(len(answers) for _, _, answers in found)
     assert set(server.submitted.values()) == {1} and not server.live
     kept = Counter(record.key for segment in (folder / "calls").glob("*.jsonl") for record in read_calls(segment))
@@ -62,11 +64,12 @@ def ends_well(folder: Path, server: BatchServer, kind: str, work: str) -> None:
     assert not list((folder / "batches").iterdir())
 
 
-def unbroken(folder: Path, kind: str) -> list[object]:
+@cache
+def unbroken(kind: str) -> list[object]:
     """Return what the same problems come to in one unbroken run."""
-    with BatchServer(folder / "other") as server:
+    with tempfile.TemporaryDirectory() as folder, BatchServer(Path(folder, "other")) as server:
         server.says = dice
-        found = Desk(folder / "plain", server.url, kind).solve_on_ladder(COUNT)
+        found = Desk(Path(folder, "plain"), server.url, kind).solve_on_ladder(COUNT)
         return [json.loads(json.dumps(votes(solution))) for solution in found]
 
 
