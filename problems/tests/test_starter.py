@@ -1,7 +1,9 @@
-"""The starter set: every answer against a slow computation of its own, and splits that share nothing."""
+"""The starter set: every answer as a slow computation found it, and splits that share nothing."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections import Counter
 from itertools import combinations
@@ -12,10 +14,19 @@ from kace.errors import UsageError
 from kace.problems import SPLITS, load_bundled
 from problems.family import Family
 from problems.starter.generate import FAMILIES, RESERVED, TEST_ONLY, draw_problems, share, starter_problems
-from problems.tests.slow_answers import SLOW
 
 CHECKED_DRAWS = 40
-DOMAINS = {"number_theory", "combinatorics", "geometry", "rates_and_sequences", "house_conventions"}
+VERIFIED = {
+    "number_theory": "3da04080a0f320d2",
+    "combinatorics": "568d36148386aeb2",
+    "geometry": "43b5f037a837cfb9",
+    "rates_and_sequences": "cf51d2e9b818b310",
+    "house_conventions": "66f9256f1e08d847",
+}
+"""Hashes of the answers that slow computations found for every instance of every family.
+
+The set is finished; `problems/tests/slow_answers.py` of commit 54a72487 holds the computations, for a new family.
+"""
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_split = pytest.mark.parametrize("split", SPLITS)
@@ -23,10 +34,13 @@ SHARED = [family for family in FAMILIES if not family.test_only]
 ALONE = [family for family in FAMILIES if family.test_only]
 
 
-@each_family
-def test_the_answer_equals_a_slow_computation_from_the_definition(family: Family):
-    for values in family.space:
-        assert family.work(*values).answer == SLOW[family.name](*values), values
+@pytest.mark.parametrize("domain", VERIFIED)
+def test_answers_are_those_that_slow_computations_found(domain: str):
+    found = []
+    for family in FAMILIES:
+        if family.domain == domain:
+            found += [[family.name, *map(str, values), str(family.work(*values).answer)] for values in family.space]
+    assert hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16] == VERIFIED[domain]
 
 
 @each_family
@@ -48,8 +62,7 @@ def test_a_solution_states_the_answer(family: Family):
 
 def test_families_have_names_of_their_own_and_all_domains_have_some_only_for_the_test():
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
-    assert {family.name for family in FAMILIES} == set(SLOW)
-    assert {family.domain for family in FAMILIES} == DOMAINS == {family.domain for family in ALONE}
+    assert {family.domain for family in FAMILIES} == set(VERIFIED) == {family.domain for family in ALONE}
     assert len(SHARED) == 48
     assert len(ALONE) == 10
 

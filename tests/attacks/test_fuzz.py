@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kace.answers.extract import MAX_ANSWER_CHARS, Answer, read_answer
+from kace.answers.extract import MAX_ANSWER_CHARS, Answer, last_boxed
 from kace.cards.card import card_line, read_card
 from kace.cards.formats import read_exchange, to_json, tree_from_json
 from kace.cards.store import TreeStore, read_file
@@ -177,6 +177,7 @@ def test_blocks(reply: str):
 )
 def test_answers(reply: str):
     for text in (reply, rf"\boxed{{{reply}}}"):
-        if answer := read_answer(text):
-            assert len(answer.form) <= 2 * MAX_ANSWER_CHARS or answer.form == answer.text
+        if boxed := last_boxed(text):
+            answer = Answer.of(boxed)
+            assert len(boxed) <= MAX_ANSWER_CHARS
             assert Answer.of(answer.text).key == answer.key

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, says
 
 CANARY = "sk-canary-0123456789abcdef"
 PASSWORD = "hunter2hunter2"
-
-
-def kace(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "OPENAI_API_KEY": CANARY, "KACE_CACHE_DIR": str(folder / "cache")}  # noqa: TID251
-    command = [sys.executable, "-m", "kace", *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 
 def every_byte(folder: Path) -> bytes:
@@ -32,7 +24,7 @@ def test_a_good_run_a_failing_run_and_the_doctor_keep_the_key(tmp_path: Path):
             url = server.url.replace("http://", f"http://user:{PASSWORD}@")
             shared = ["--model", "openai/m", "--base-url", url]
             for verb in (["solve", "--file", "p.jsonl"], ["solve", "6*7?", "--json", "--explain"], ["doctor"]):
-                done = kace([*verb, *shared], tmp_path)
+                done = run_kace(tmp_path, *verb, *shared, OPENAI_API_KEY=CANARY)
                 assert "Traceback" not in done.stderr
                 outputs.append(done.stdout + done.stderr)
     shown = "\n".join(outputs)

@@ -29,6 +29,7 @@ from kace.answers.exact import (
     UNORDERED,
     Collection,
     Formula,
+    Point,
     Value,
     are_far,
     is_exact,
@@ -36,7 +37,7 @@ from kace.answers.exact import (
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer
 
 MAX_DIGITS = 256
-MAX_VERDICTS = 10_000  # kept by one judge
+MAX_VERDICTS = 10_000  # remembered by one judge
 MAX_MATCHED = 8  # items of a set that algebra may match with those of another
 WORKER = Path(__file__).with_name("worker.py")
 LINE_LIMIT = 1 << 20  # bytes of one message
@@ -52,11 +53,11 @@ _COSTLY = re.compile(
     | (?:[({{\[][^(){{}}\[\]]*){{25}}""",
     re.VERBOSE,
 )
-_INDEX = r"_\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
+_INDEX = r"_\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _SYMBOL = re.compile(
     rf"""\\(?:log|sum|prod|int|lim|max|min|text)(?![A-Za-z])
-    | (\\[A-Za-z]+|[A-Za-z]){_INDEX} | \\(?:begin|end)\{{\w+\}} | \\[A-Za-z]+
-    | ([A-Zd]) | (\d+)\.(\d+) | (\d+)(\\frac\{{\d+\}}\{{\d+\}})""",
+    | ((?:\\[A-Za-z]+|[A-Za-z]){_INDEX}|[A-Zd])
+    | \\(?:begin|end)\{{\w+\}} | \\[A-Za-z]+ | (\d+)\.(\d+) | (\d+)(\\frac\{{\d+\}}\{{\d+\}})""",
     re.VERBOSE,
 )
 _PRODUCT = re.compile(
@@ -80,18 +81,18 @@ def settled(left: Answer, right: Answer) -> Verdict | None:
     names, units = zip(left.stated, right.stated, strict=True)
     if all(units) and len(set(units)) > 1:
         return Verdict.DIFFERENT
-    one, other = _compared(left, right)
     agree = not all(names) or len(set(names)) < 2
     if agree and left.key == right.key:
         return Verdict.SAME
+    one, other = _compared(left, right)
     if (
         left.tolerance
         and isinstance(one, Fraction)
         and isinstance(other, Fraction)
     ):
         share = Fraction(left.tolerance) * max(abs(one), abs(other))
-        near = abs(one - other) <= share
-        return Verdict.SAME if near else Verdict.DIFFERENT
+        if abs(one - other) <= share:
+            return Verdict.SAME
     relations = _kind(one) == _kind(other) == "relation"
     exact = is_exact(left.value) and is_exact(right.value)
     if not exact and (agree or relations) and _is_open(one, other):
@@ -133,8 +134,7 @@ def _is_open(left: Value, right: Value) -> bool:
     if left == right:
         return True
     if isinstance(left, Collection) and isinstance(right, Collection):
-        exact = is_exact(left) and is_exact(right)
-        if exact or left.delimiters != right.delimiters:
+        if left.delimiters != right.delimiters:
             return False
         if len(left.items) != len(right.items):
             return False
@@ -143,20 +143,17 @@ def _is_open(left: Value, right: Value) -> bool:
     formulas = isinstance(left, Formula) or isinstance(right, Formula)
     if not formulas or {_kind(left), _kind(right)} not in _COMPARABLE:
         return False
-    return not _far(left, right)
+    return not are_far(_point(left), _point(right))
 
 
 _COMPARABLE = ({"number"}, {"set"}, {"relation"}, {"relation", "set"})
 
 
-def _far(left: Value, right: Value) -> bool:
-    """Whether values at one point of the unknowns differ by more than rounding."""
-    points = []
-    for value in (left, right):
-        point = value.point if isinstance(value, Formula) else value
-        if isinstance(point, Fraction | complex):
-            points.append(point)
-    return len(points) == 2 and are_far(*points)
+def _point(value: Value) -> Point | None:
+    """Return the value at one point of the unknowns, if there is one."""
+    if isinstance(value, Formula):
+        return value.point
+    return value if isinstance(value, Fraction) else None
 
 
 def too_large(latex: str) -> bool:
@@ -175,21 +172,16 @@ def algebra_latex(value: Value) -> str:
 
 
 def _unambiguous(match: re.Match[str]) -> str:
-    letter, index, capital, whole, places, integer, fraction = match.groups()
+    symbol, whole, places, integer, fraction = match.groups()
     if fraction:
         return f"({integer}+{fraction})"
     if whole:
         return rf"(\frac{{{whole}{places}}}{{1{'0' * len(places)}}})"
     # `d` belongs to the unknown of an integral, and is a letter elsewhere.
-    differential = capital == "d" and r"\int" in match.string
-    if differential or not (letter or capital):
+    if not symbol or (symbol == "d" and r"\int" in match.string):
         return match[0]
-    name = (letter or capital) + (f"_{index}" if letter else "")
     digits = str.maketrans("0123456789abcdef", "abcdfghjklmnpqrs")
-    return f"x_{{{name.encode().hex().translate(digits)}}}"
-
-
-DECIDED = {b"same": Verdict.SAME, b"different": Verdict.DIFFERENT}
+    return f"x_{{{symbol.encode().hex().translate(digits)}}}"
 
 
 class Judge:
@@ -199,12 +191,7 @@ class Judge:
     `seconds` is killed and replaced.
     """
 
-    def __init__(
-        self, *, workers: int = 2, seconds: float = 2.0, memory_mb: int = 1024
-    ) -> None:
-        # -P: a file in the working directory must not be imported as a library.
-        command = [sys.executable, "-P", "-W", "ignore", str(WORKER)]
-        self._command = [*command, str(memory_mb), str(math.ceil(seconds) + 2)]
+    def __init__(self, *, workers: int = 2, seconds: float = 2.0) -> None:
         self._seconds = seconds
         self._workers = workers
         self._places = asyncio.Semaphore(workers)
@@ -222,9 +209,7 @@ class Judge:
     async def __call__(self, left: Answer, right: Answer) -> Verdict:
         """Return the verdict on two answers, the same in either order."""
         verdict = settled(left, right)
-        if verdict is not None:
-            return verdict
-        return await self._compare(*_compared(left, right))
+        return verdict or await self._compare(*_compared(left, right))
 
     async def _compare(self, left: Value, right: Value) -> Verdict:
         """Compare two values part by part."""
@@ -279,7 +264,7 @@ class Judge:
                 return Verdict.REFUSED
             verdict = await self._ask(first, second)
         if len(self._verdicts) == MAX_VERDICTS:
-            del self._verdicts[next(iter(self._verdicts))]
+            self._verdicts.clear()
         self._verdicts[first, second] = verdict
         return verdict
 
@@ -300,7 +285,8 @@ class Judge:
                 assert process.stdin is not None
                 process.stdin.write(json.dumps(pair).encode() + b"\n")
                 await process.stdin.drain()
-                verdict = DECIDED.get(await _read_word(process))
+                verdict = Verdict(await _read_word(process))
+            return verdict
         except TimeoutError:
             return late
         except (OSError, ValueError):
@@ -310,13 +296,15 @@ class Judge:
                 self._idle.append(process)
             elif process:
                 await self._end(process)
-        return verdict or Verdict.REFUSED
 
     async def _spawn(self) -> Process:
         # A session of its own: Ctrl-C reaches the parent only, and a kill reaches
         # everything the child has started.
         process = await asyncio.create_subprocess_exec(
-            *self._command,
+            sys.executable,
+            "-P",  # no file in the working directory is imported as a library
+            WORKER,
+            str(math.ceil(self._seconds) + 2),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
@@ -354,6 +342,6 @@ def _kill(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-async def _read_word(process: Process) -> bytes:
+async def _read_word(process: Process) -> str:
     assert process.stdout is not None
-    return (await process.stdout.readline()).strip()
+    return (await process.stdout.readline()).decode().strip()

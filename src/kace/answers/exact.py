@@ -29,6 +29,11 @@ class Ambiguous(NoExactValue):
     """A notation with several readings, or none. Algebra must not guess either."""
 
 
+_KNOWN = re.compile(
+    r"(?:\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)|[ei]|[^A-Za-z])*"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """An answer in words (`no solution`), a letter, or an infinite end."""
@@ -54,10 +59,9 @@ class Formula:
     @property
     def constant(self) -> bool:
         """Whether it has a value, and no unknowns."""
-        letters = re.sub(
-            r"\\(?:pi|sqrt|frac|cdot|sin|cos|tan|exp|ln)|[ei]", "", self.latex
+        return (
+            self.point is not None and _KNOWN.fullmatch(self.latex) is not None
         )
-        return self.point is not None and not re.search("[A-Za-z]", letters)
 
     def __str__(self) -> str:
         return self.latex
@@ -116,7 +120,8 @@ def is_exact(value: Value) -> bool:
 _GREEK = r"""\alpha \beta \gamma \delta \epsilon \eta \theta \kappa \lambda \mu \nu \xi \rho
 \sigma \tau \phi \chi \psi \omega"""
 GREEK = frozenset(_GREEK.split())
-_INDEXED = re.compile(r"(?:([A-Za-z])|\\[a-z]+)(?:_\{.*\})?")
+LETTER = rf"(?:[A-Za-z]|{'|'.join(map(re.escape, GREEK))})"
+UNKNOWN = rf"{LETTER}(?:_\{{.*\}})?"
 _FUNCTIONS = frozenset("fghABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Letters that name a function when a bracket follows."""
 _CONSTANTS = {r"\pi": complex(math.pi), "e": complex(math.e), "i": 1j}
@@ -129,15 +134,14 @@ _APPLIED = {
     r"\exp": cmath.exp,
     r"\ln": cmath.log,
 }
-_OPERANDS = ("(", r"\frac", r"\sqrt", r"\pi", *_APPLIED)
+_FACTOR = re.compile(
+    rf"\(|\\(?:frac|sqrt|pi|sin|cos|tan|exp|ln)|\d.*|{UNKNOWN}", re.DOTALL
+)
 
 
 def is_letter(token: str) -> bool:
     """Whether a token is an unknown, with its index, or a constant of one letter."""
-    named = _INDEXED.fullmatch(token)
-    if named is None:
-        return False
-    return bool(named[1]) or token.partition("_")[0] in GREEK
+    return re.fullmatch(UNKNOWN, token) is not None
 
 
 def evaluate(tokens: Sequence[str]) -> Point:
@@ -149,8 +153,10 @@ def evaluate(tokens: Sequence[str]) -> Point:
     return result
 
 
-def are_far(left: Point, right: Point) -> bool:
+def are_far(left: Point | None, right: Point | None) -> bool:
     """Whether two values differ by more than rounding; exact ones must be equal."""
+    if left is None or right is None:
+        return False
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return left != right
     try:
@@ -163,21 +169,21 @@ def are_far(left: Point, right: Point) -> bool:
 
 def _power(base: Point, exponent: Point) -> Point:
     """Return a power, which is exact for a whole exponent and for a square root of a square."""
-    if isinstance(exponent, complex) or isinstance(base, complex):
-        return complex(base) ** complex(exponent)
-    degree = exponent.denominator
-    if degree > 1:
-        root = Fraction(float(abs(base)) ** (1 / degree)).limit_denominator()
-        if root**degree != base:
-            return complex(base) ** complex(exponent)
-        base = root
-        exponent = exponent * degree
-    if exponent <= 0 and not base:
-        raise ZeroDivisionError("0^0")
-    size = max(abs(base.numerator), base.denominator).bit_length()
-    if size * abs(exponent) > MAX_BITS:
-        raise NoExactValue("too high a power")
-    return base ** int(exponent)
+    if isinstance(base, Fraction) and isinstance(exponent, Fraction):
+        root = base
+        degree = exponent.denominator
+        if degree > 1:
+            nearly = float(abs(base)) ** (1 / degree)
+            root = Fraction(nearly).limit_denominator()
+        if root**degree == base:
+            times = exponent.numerator
+            if not base and not times:
+                raise ZeroDivisionError("0^0")
+            size = max(abs(root.numerator), root.denominator).bit_length()
+            if size * abs(times) > MAX_BITS:
+                raise NoExactValue("too high a power")
+            return root**times
+    return complex(base) ** complex(exponent)
 
 
 class _Arithmetic:
@@ -192,7 +198,7 @@ class _Arithmetic:
 
     def take(self, expected: str = "") -> str:
         token = self.peek()
-        if not token or (expected and token != expected):
+        if expected not in ("", token):
             raise NoExactValue("not a number")
         self.position += 1
         return token
@@ -215,10 +221,9 @@ class _Arithmetic:
                 result = result / self.signed()
                 if self.starts_factor():
                     raise Ambiguous("a/bc has two readings")
-            elif self.skip(r"\cdot"):
-                result = result * self.signed()
             else:
-                result = result * self.power()
+                self.skip(r"\cdot")
+                result = result * self.signed()
         return result
 
     def signed(self) -> Point:
@@ -228,9 +233,7 @@ class _Arithmetic:
         return sign * self.power()
 
     def starts_factor(self) -> bool:
-        token = self.peek()
-        known = token in _OPERANDS or is_letter(token)
-        return known or token[:1].isdigit()
+        return _FACTOR.fullmatch(self.peek()) is not None
 
     def power(self) -> Point:
         base = self.factor()
@@ -239,28 +242,23 @@ class _Arithmetic:
         return _power(base, self.group()) if self.skip("^") else base
 
     def factor(self) -> Point:
+        if self.peek() == "(":
+            return self.group("()")
         token = self.take()
-        if token == "(":
-            inner = self.sum()
-            self.take(")")
-            return inner
         if token == r"\frac":
             above = self.group()
             return above / self.group()
         if token == r"\sqrt":
-            degree = Fraction(2)
-            if self.skip("["):
-                degree = literal(self.take())
-                self.take("]")
+            degree = self.group("[]") if self.peek() == "[" else Fraction(2)
             return _power(self.group(), 1 / degree)
         if token in _APPLIED:
             return self.applied(token)
-        if token[0].isdigit():
+        if token[:1].isdigit():
             return literal(token)
-        if self.peek() == "(" and token[0] in _FUNCTIONS:
-            raise Ambiguous("a function, or a product")
         if token not in _CONSTANTS and not is_letter(token):
             raise NoExactValue("not a number")
+        if self.peek() == "(" and token[0] in _FUNCTIONS:
+            raise Ambiguous("a function, or a product")
         point = complex(0.5 + zlib.crc32(token.encode()) / 2**32)
         return _CONSTANTS.get(token, point)
 
@@ -273,36 +271,29 @@ class _Arithmetic:
             raise NoExactValue("an argument without an end, or an inverse")
         return _power(_APPLIED[name](complex(argument)), exponent)
 
-    def group(self) -> Point:
-        self.take("{")
+    def group(self, brackets: str = "{}") -> Point:
+        self.take(brackets[0])
         inner = self.sum()
-        self.take("}")
+        self.take(brackets[1])
         return inner
 
 
 def literal(token: str) -> Fraction:
-    r"""Return the value of a number as written: `1.5`, `2E3`, `0.\overline{3}`, `3\frac{1}{2}`."""
-    written = re.fullmatch(
-        r"(\d+(?:\.(\d*))?)"
-        r"(?:\\overline\{(\d+)\}|\\frac\{(\d+)\}\{(\d+)\}|_\{([1-9]\d?)\})?",
-        token,
-    )
-    if not written:
-        raise NoExactValue("not a number")
-    if written[6]:
-        try:
-            return Fraction(int(written[1], int(written[6])))
-        except ValueError:
-            raise Ambiguous("a digit that the base does not have") from None
-    value = Fraction(written[1])
-    if written[3] and written[2] is None:
-        raise Ambiguous("repeated digits before the point")
-    if written[3]:
-        nines = 10 ** len(written[3]) - 1
-        value += Fraction(int(written[3]), nines * 10 ** len(written[2] or ""))
-    if written[4]:
-        part = Fraction(int(written[4]), int(written[5]) or 1)
-        if not 0 < part < 1 or value.denominator > 1:
-            raise Ambiguous("a mixed number, or a product")
-        value += part
+    r"""Return the value of a number as written: `1.5`, `0.\overline{3}`, `3\frac{1}{2}`, `101_{2}`."""
+    digits, kind, *numbers = [*re.findall(r"[\d.]+|\\[a-z]+|_", token), ""]
+    try:
+        if kind == "_":
+            return Fraction(int(digits, int(numbers[0]) or 1))
+        value = Fraction(digits)
+        if kind == r"\overline":
+            places = len(digits) - digits.index(".") - 1
+            nines = 10 ** len(numbers[0]) - 1
+            value += Fraction(int(numbers[0]), nines * 10**places)
+        elif kind:
+            part = Fraction(int(numbers[0]), int(numbers[1]))
+            if not 0 < part < 1 or "." in digits:
+                raise ValueError
+            value += part
+    except ValueError:
+        raise Ambiguous("a number with several readings, or none") from None
     return value

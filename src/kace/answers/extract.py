@@ -9,20 +9,20 @@ docs/answers.md lists the rules. Reading is bounded and never raises.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from kace.answers.exact import (
-    GREEK,
     INFINITY,
     INTERVALS,
+    LETTER,
     MINUS_INFINITY,
+    UNKNOWN,
     Ambiguous,
     Collection,
     Formula,
@@ -34,7 +34,7 @@ from kace.answers.exact import (
     is_letter,
 )
 
-MAX_ANSWER_CHARS = 2_000  # a longer text is known by its hash only
+MAX_ANSWER_CHARS = 2_000  # a longer text equals only itself
 MAX_NESTED = 12  # arguments within arguments
 
 _BOX = re.compile(
@@ -56,7 +56,6 @@ seventyfour seventyfive seventysix seventyseven seventyeight seventynine eighty
 eightyone eightytwo eightythree eightyfour eightyfive eightysix eightyseven
 eightyeight eightynine ninety ninetyone ninetytwo ninetythree ninetyfour ninetyfive
 ninetysix ninetyseven ninetyeight ninetynine"""
-NUMBER_WORDS = {word: number for number, word in enumerate(_NUMBERS.split())}
 
 
 def _rules(table: str, **parts: str) -> list[tuple[str, str]]:
@@ -70,12 +69,12 @@ def _rules(table: str, **parts: str) -> list[tuple[str, str]]:
     rules = []
     for line in table.strip().translate(_MARKS).splitlines():
         pattern, _, replacement = line.partition("  ->")
-        rules.append((pattern, replacement.strip(" ").replace("\0", " ")))
+        rules.append((pattern, replacement[2:]))
     return rules
 
 
 # Braces of arguments are written as \1 and \2, so that what keeps braces has no argument.
-_MARKS = str.maketrans("␣⟦⟧⟪⟫", "\0\1\2\3\4")
+_MARKS = str.maketrans("␣⟦⟧⟪⟫", " \1\2\3\4")
 SYMBOLS = dict(
     _rules(r"""
 −  ->  -
@@ -236,10 +235,13 @@ _APPLIED = r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:ln|log|exp)(?
 _DECORATED = r"\\(?:overline|vec|hat|tilde|dot|widehat|mathbb|mathcal)(?![a-z])"
 _ARITHMETIC = r"""\frac \sqrt \binom \cdot \pi \infty \to \lfloor \rfloor \lceil \rceil \circ
 \begin{pmatrix} \end{pmatrix} \begin{vmatrix} \end{vmatrix} \\ \sum \prod \int"""
-_NUMBER = re.compile(r"\d+(?:\.\d+|\\frac\{\d+\}\{\d+\})?")
 _SIGNS = "+ - / ( ) { } ^ _ ! | & , [ ] ="
-ALGEBRA = frozenset(f"{_FUNCTIONS} {_ARITHMETIC} {_SIGNS}".split()) | GREEK
-"""Tokens that algebra reads as they are meant, besides numbers and letters."""
+_ALGEBRA = f"{_FUNCTIONS} {_ARITHMETIC} {_SIGNS}".split()
+_READABLE = re.compile(
+    rf"{'|'.join(map(re.escape, _ALGEBRA))}|{UNKNOWN}"
+    r"|\d+(?:\.\d+|\\frac\{\d+\}\{\d+\})?"
+)
+"""A token that algebra reads as it is meant."""
 
 UNITS = """deg degree degrees|rad radian radians|mm millimeter millimeters millimetre
 millimetres|cm centimeter centimeters centimetre centimetres|km kilometer kilometers
@@ -256,7 +258,7 @@ unit units|way ways|people person persons|student students|child children|boy bo
 girl girls|man men|woman women|apple apples|orange oranges|egg eggs|book books|page
 pages|coin coins|penny pennies|ball balls|marble marbles|card
 cards|car cars|ticket tickets|point points|step steps|edge edges|triangle triangles|
-square_ squares|number numbers|integer integers|digit digits|value values|
+squares|number numbers|integer integers|digit digits|value values|
 term terms|box boxes|game games|team teams|player players|vote votes|block blocks|tile
 tiles|piece pieces|item items|member members|house houses|tree trees|bag bags|bottle
 bottles|cookie cookies|pencil pencils|toy toys|path paths|arrangement arrangements|
@@ -266,10 +268,9 @@ sheep|cow cows|slice slices|stamp stamps|friend friends|worker workers|employee
 employees"""
 """What may be left out behind a value, by its names. Two that are stated must agree."""
 UNIT_NAMES = {
-    name: names.split()[0].replace("_", " ").strip()
+    name: names.split()[0].replace("_", " ")
     for names in UNITS.split("|")
     for name in names.split()
-    if not name.endswith("_")
 }
 _CURRENCIES = dict(_rules(r"""
 \$  ->  dollar
@@ -454,8 +455,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BACK = str.maketrans({"\1": "{", "\2": "}", "\3": r"\{", "\4": r"\}"})
-_LETTERS = str.maketrans("0123456789", "ghijklmnop")
-"""Digits of a hash could be read as a number; letters are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,8 +463,6 @@ class Answer:
 
     text: str
     """The boxed text, stripped, as the model wrote it."""
-    form: str
-    """The normal form of the text."""
     value: Value
     tolerance: float = 0.0
     """The largest difference of equal numbers, as a share of the larger."""
@@ -491,11 +488,6 @@ class Answer:
         """The same text for equal values, or for equal forms where there is no value."""
         return ("=" if is_exact(self.value) else "~") + str(self.value)
 
-    @property
-    def looseness(self) -> int:
-        """0 for an exact answer, 1 for another with an exact value, else 2."""
-        return 2 - self.exact - is_exact(self.value)
-
 
 # Boxes
 
@@ -505,21 +497,15 @@ def last_boxed(reply: str) -> str | None:
 
     `\boxed 5` counts too; a box within `<think>...</think>` only when none follows.
     Boxes with only a comma, `and` or `or` between them are one list. Return None
-    without a box, or with an empty one.
+    without a box, or with an empty or too long one.
     """
     thought, _, rest = reply.rpartition("</think>")
     content = _last_box(rest)
     if content is None:
         content = _last_box(thought)
-    return content or None
-
-
-def read_answer(reply: str) -> Answer | None:
-    """Return the answer of a reply; None without a box, or with too long a one."""
-    content = last_boxed(reply)
-    if content is None or len(content) > MAX_ANSWER_CHARS:
+    if not content or len(content) > MAX_ANSWER_CHARS:
         return None
-    return Answer.of(content)
+    return content
 
 
 def _last_box(text: str) -> str | None:
@@ -531,15 +517,12 @@ def _last_box(text: str) -> str | None:
     for match in _BOX.finditer(text):
         start = match.start()
         inner = match.start(1)
-        if match[0] == "{":
-            stack.append((-1, -1))
+        if match[0] == "{" or match[1] == "{":
+            stack.append((start, match.end() if match[1] else -1))
             continue
         if match[0] == "}":
             start, inner = stack.pop() if stack else (-1, -1)
             box = text[inner : match.start()]
-        elif match[1] == "{":
-            stack.append((start, match.end()))
-            continue
         else:
             box = (match[1] or "").rstrip(".,;:!?*")
             if "(" not in box:
@@ -549,7 +532,7 @@ def _last_box(text: str) -> str | None:
             content = f"{content}, {box}" if joined else box
             place = inner
             end = match.end()
-    return None if content is None else content.strip()
+    return content and content.strip()
 
 
 # The normal form
@@ -559,19 +542,15 @@ def _last_box(text: str) -> str | None:
 def _read(text: str, percent: bool) -> Answer:
     plain = _ascii(text).strip()
     if len(plain) > MAX_ANSWER_CHARS:
-        digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass"))
-        name = digest.hexdigest().translate(_LETTERS)
-        plain = rf"\longtext{{{name}}}"
-        return Answer(text, plain, Formula(plain))
+        return Answer(text, Formula(plain))
     units: set[str] = set()
     plain = _clean(plain)
     try:
         tokens = _tokens(_words(plain, units, percent))
         value, name = read_value(tokens)
     except (ArithmeticError, RecursionError):
-        plain = re.sub(r"\s+", "", plain)
-        return Answer(text, plain, Formula(plain))
-    return Answer(text, join(tokens), value, stated=(name, "".join(units)))
+        return Answer(text, Formula("".join(plain.split())))
+    return Answer(text, value, stated=(name, "".join(units)))
 
 
 def _ascii(text: str) -> str:
@@ -636,8 +615,7 @@ def _words(text: str, units: set[str], percent: bool) -> str:
     text = _UNIT.sub(drop, _CURRENCY.sub(drop, text))
     if percent:
         text = re.sub("(%)$", drop, text)
-    units.discard("")
-    if len(units) > 1:
+    if len(units - {""}) > 1:
         raise Ambiguous("several units")
     text = " ".join(_TEXT.sub(_unwrapped, text).split())
     return _apply(_AND_OR, _THOUSANDS.sub(_ungrouped, text))
@@ -692,8 +670,7 @@ _OPENING = [r"(", r"[", r"\{", r"{", r"\begin{pmatrix}", r"\begin{vmatrix}"]
 _CLOSING = [r")", r"]", r"\}", r"}", r"\end{pmatrix}", r"\end{vmatrix}"]
 _BELOW = ("<", r"\leq")
 _ORDER = (*_BELOW, ">", r"\geq")
-_LETTER = "|".join(map(re.escape, GREEK))
-_LETTER = rf"(?:[A-Za-z]|{_LETTER}|\\ell|\\[A-Z][a-z]+)(?:_\{{[^{{}}]*\}})?'*"
+_LETTER = rf"(?:{LETTER}|\\ell|\\[A-Z][a-z]+)(?:_\{{[^{{}}]*\}})?'*"
 _NAME = rf"""(?:{_LETTER}(?:\^\{{-1\}})?(?:\(-?[^()+-]*\)|\[[A-Z]\])?|m?\\(?:angle|triangle)\ ?[A-Z]{{1,3}}
     |[A-Z]{{2,5}}|\|[A-Z]{{2}}\||\[[A-Z]{{3,}}\]|\\(?:overline|vec|hat)\{{[A-Za-z]{{1,2}}\}}
     |\\text\{{[^{{}}]*\}}(?:_\{{[^{{}}]*\}}|\([^()]*\))?)"""
@@ -728,8 +705,10 @@ _NAMED_VALUES: dict[str, Value] = {
     r"\mathbb{R}": _REALS,
     "all real numbers": _REALS,
 }
+for _number, _word in enumerate(_NUMBERS.split()):
+    _NAMED_VALUES[_word] = Fraction(_number)
 
-_Named = list[tuple[str, Value]]
+_Named = tuple[str, list[Value]]
 
 
 def _depths(tokens: Sequence[str]) -> list[int]:
@@ -755,9 +734,9 @@ def read_value(tokens: Sequence[str]) -> tuple[Value, str]:
     found: dict[str, list[Value]] = {}
     last = ""
     for item in items:
-        for name, value in _item(item):
-            last = name or last
-            found.setdefault(last, []).append(value)
+        name, values = _item(item)
+        last = name or last
+        found.setdefault(last, []).extend(values)
     if len(items) > 1 and not set(tokens).isdisjoint(_ORDER):
         if r"\or" not in tokens or len(found) > 1:
             raise Ambiguous("relations of which all hold, or one")
@@ -779,13 +758,13 @@ def read_value(tokens: Sequence[str]) -> tuple[Value, str]:
 
 def _several(values: Sequence[Value]) -> Value:
     """Return several values as one; a list counts what it repeats."""
-    if len(values) > 1:
-        repeats = len(set(values)) < len(values)
-        return Collection.of("," if repeats else "{}", values)
-    match values[0]:
-        case Collection("{}", (only,)) if not re.match(r"\\\{", str(only)):
+    match values:
+        case [Collection("{}", (only,))] if not str(only).startswith(r"\{"):
             return only
-    return values[0]
+        case [only]:
+            return only
+    repeats = len(set(values)) < len(values)
+    return Collection.of("," if repeats else "{}", values)
 
 
 def _union(parts: Iterable[Value], sign: str = r"\cup") -> Value:
@@ -804,50 +783,51 @@ def _is_named(tokens: Sequence[str]) -> bool:
 
 
 def _item(tokens: list[str]) -> _Named:
-    """Return the unknowns and the values of one item of an answer."""
+    """Return the unknown and the values of one item of an answer."""
     if len(_split(tokens, _ORDER)) > 1:
-        return [_relation(tokens)]
+        return _relation(tokens)
     sides = _split(tokens, ("=",))
     if len(sides) > 1:
         return _equation(sides)
     sides = _split(tokens, (r"\in", r"\equiv"))
     if list(map(_is_named, sides)) == [True, False]:
-        name = join(sides[0])
-        return [(name, value) for value in _alternatives(sides[1])]
-    if re.fullmatch("[A-Z]{2,}", join(tokens)):
-        return [("", phrase(join(tokens)))]
-    return [("", value) for value in _alternatives(tokens)]
+        return join(sides[0]), _alternatives(sides[1])
+    text = join(tokens)
+    if re.fullmatch("[A-Z]{2,}", text):
+        return "", [phrase(text)]
+    return "", _alternatives(tokens)
 
 
 def _equation(sides: list[list[str]]) -> _Named:
     """Return the value of an unknown, or that of a chain of equal constants."""
-    whole = Formula("=".join(map(join, sides)), _kind("relation", sides))
     rest = list(sides)
     names = []
     while len(rest) > 1 and _is_named(rest[0]):
         names.append(rest.pop(0))
     if len(sides) == 2 and not names and _is_named(sides[1]):
         names.append(rest.pop())
-    name = "=".join(sorted(map(join, names)))
     if len(rest) > 1:
-        points = [evaluate(side) for side in rest]
-        apart = any(are_far(point, points[-1]) for point in points)
-        return [("", whole)] if apart else [(name, _value(rest[-1]))]
-    recursive = is_letter(names[0][0]) and names[0][0] in rest[0]
-    if recursive or _is_named(rest[0]):
-        return [("", whole)]
-    return [(name, value) for value in _alternatives(rest[0])]
+        points = list(map(evaluate, rest))
+        claim = any(are_far(point, points[-1]) for point in points)
+    else:
+        first = names[0][0]
+        recursive = is_letter(first) and first in rest[0]
+        claim = recursive or _is_named(rest[0])
+    if claim:
+        whole = "=".join(map(join, sides))
+        return "", [Formula(whole, _kind("relation", sides))]
+    return "=".join(sorted(map(join, names))), _alternatives(rest[-1])
 
 
 def _kind(kind: str, parts: Sequence[Sequence[str]]) -> str:
     return kind if all(map(_is_readable, parts)) else ""
 
 
-def _relation(tokens: list[str]) -> tuple[str, Value]:
+def _relation(tokens: list[str]) -> _Named:
     """Return the interval of `low < x < high`, or else the relation itself."""
-    signs = [token for token in tokens if token in _ORDER]
     sides = _split(tokens, _ORDER)
     relation = Formula(join(tokens), _kind("relation", sides))
+    signs = [token for token in tokens if token in _ORDER]
     below = {sign in _BELOW for sign in signs}
     if False in below:
         signs.reverse()
@@ -856,15 +836,14 @@ def _relation(tokens: list[str]) -> tuple[str, Value]:
         place = 0 if _is_named(sides[0]) else 2
         sides.insert(place, [r"\infty"] if place else ["-", r"\infty"])
         signs.insert(place, "<")
-    several = len(below) > 1 or len(sides) != 3 or not all(sides)
-    if several or not _is_named(sides[1]):
-        return "", relation
+    if len(below) > 1 or len(sides) != 3 or not _is_named(sides[1]):
+        return "", [relation]
     ends = (_value(sides[0]), _value(sides[2]))
     for end in ends:
         if isinstance(end, Formula) and not end.constant:
-            return "", relation
+            return "", [relation]
     delimiters = "(["[len(signs[0]) > 1] + ")]"[len(signs[1]) > 1]
-    return join(sides[1]), Collection(delimiters, ends)
+    return join(sides[1]), [Collection(delimiters, ends)]
 
 
 def _alternatives(tokens: list[str]) -> list[Value]:
@@ -924,11 +903,7 @@ def phrase(text: str) -> Value:
     kept = " ".join(_PUNCTUATION.sub("", text).casefold().split())
     if not re.search(r"[a-z0-9]", kept):
         raise Ambiguous("no words")
-    if kept in _NAMED_VALUES:
-        return _NAMED_VALUES[kept]
-    if kept in NUMBER_WORDS:
-        return Fraction(NUMBER_WORDS[kept])
-    return Word(kept)
+    return _NAMED_VALUES.get(kept, Word(kept))
 
 
 def _bracketed(tokens: list[str]) -> Value | None:
@@ -939,13 +914,10 @@ def _bracketed(tokens: list[str]) -> Value | None:
     kind = tokens[0] + tokens[-1]
     items = _split(tokens[1:-1], (",", r"\\"))
     if tokens[0] == r"\begin{pmatrix}":
-        rows = []
-        for row in items:
-            rows.append(Collection.of("row", map(_value, _split(row, "&"))))
-        return Collection.of("matrix", rows)
+        rows = [map(_value, _split(row, "&")) for row in items]
+        return Collection.of("matrix", map(partial(Collection.of, "row"), rows))
     if kind == r"\{\}":
-        values = [value for item in items for value in _alternatives(item)]
-        return Collection.of("{}", values)
+        return Collection.of("{}", chain(*map(_alternatives, items)))
     if kind in INTERVALS and len(items) > 1:
         return Collection.of(kind, map(_value, items))
     return None
@@ -953,11 +925,7 @@ def _bracketed(tokens: list[str]) -> Value | None:
 
 def _is_readable(tokens: Sequence[str]) -> bool:
     """Whether algebra reads tokens as they are meant."""
-    for token in tokens:
-        known = token in ALGEBRA or is_letter(token)
-        if not known and not _NUMBER.fullmatch(token):
-            return False
-    text = join(tokens)
     depths = _depths(tokens) or [1]
     closed = depths[-1] == 0 == min(depths)
-    return closed and not _UNSURE.search(text)
+    known = all(map(_READABLE.fullmatch, tokens))
+    return closed and known and not _UNSURE.search(join(tokens))

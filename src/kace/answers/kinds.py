@@ -12,19 +12,17 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import zip_longest
 
 from kace.answers.exact import Formula, Value, Word
 from kace.answers.extract import MAX_ANSWER_CHARS, Answer, repeat
 
-MAX_OPTIONS = 200  # looked at, from the end of a problem
 _STYLED = re.compile(
     r"""\\(?:text|mathrm|mathbf|mathit|mathsf|operatorname|mbox|boxed)[a-z]{0,6}
     \s*\{([^{}]*)\}""",
     re.VERBOSE,
 )
 _SPACE = re.compile(r"\\[,;:! ]|\\q?quad(?![A-Za-z])|~|\s+")
-_DOLLARS = re.compile(r"\s*\$+([^$]+)\$+\s*")
+_DOLLARS = re.compile(r"\A\s*\$+([^$]+)\$+\s*\Z")
 _LOW = re.compile(r"_(?:\{([^{}]*)\}|(?=\d))")
 _ESCAPED = re.compile(r"\\([%$&#_])")
 _WRAPPED = re.compile(
@@ -80,8 +78,6 @@ class Subject:
 
     def named(self, prompt: str) -> str:
         """Return a prompt about mathematics as one about this subject."""
-        if self.name == MATHEMATICS.name:
-            return prompt
         article = "an" if self.name[0].lower() in "aeiou" else "a"
         prompt = re.sub(r"\ba mathematics\b", f"{article} mathematics", prompt)
         return prompt.replace("mathematics", self.name)
@@ -92,16 +88,17 @@ MATHEMATICS = Subject()
 
 @lru_cache(maxsize=4_096)
 def _read(subject: Subject, text: str, problem: str) -> Answer:
-    form = plain_text(text)
-    value: Value = Word(form)
+    value: Value = Word(plain_text(text))
     tolerance = 0.0
+    if len(text) > MAX_ANSWER_CHARS:
+        return Answer(text.strip(), value)
     if subject.answers == "choice":
-        value = Word(choice_letter(text, options_of(problem)) or form)
+        value = Word(read_choice(text, options_of(problem)))
     elif subject.answers == "number":
         tolerance = subject.tolerance
         number = quantity(text)
         value = value if number is None else number
-    return Answer(text.strip(), form, value, tolerance)
+    return Answer(text.strip(), value, tolerance)
 
 
 def plain_text(text: str) -> str:
@@ -113,7 +110,6 @@ def plain_text(text: str) -> str:
 
 def _plain(text: str) -> str:
     folded = unicodedata.normalize("NFKC", _unstyled(text)).casefold()
-    folded = unicodedata.normalize("NFKC", folded)
     return _unwrapped(" ".join(folded.split()))
 
 
@@ -121,28 +117,28 @@ def options_of(problem: str) -> dict[str, str]:
     """Return the options that a problem lists, by letter; of several lists the last."""
     chain: list[re.Match[str]] = []
     listed = chain
-    for mark in list(_OPTION.finditer(problem))[-MAX_OPTIONS:]:
+    for mark in _OPTION.finditer(problem):
         if mark[1] == "A":
             chain = [mark]
-        elif chain and mark[1] == chr(ord("A") + len(chain)):
+        elif mark[1] == chr(ord("A") + len(chain)):
             chain.append(mark)
             listed = chain
     options = {}
-    for mark, after in zip_longest(listed, listed[1:]):
-        words = problem[mark.end() : after.start() if after else None].strip()
-        options[mark[1]] = plain_text(words.split("\n")[0])
+    stop = len(problem)
+    for mark in reversed(listed):
+        words = problem[mark.end() : stop].strip()
+        options[mark[1]] = plain_text(words.partition("\n")[0])
+        stop = mark.start()
     return options
 
 
-def choice_letter(text: str, options: dict[str, str]) -> str | None:
-    """Return the letter that an answer chooses.
+def read_choice(text: str, options: dict[str, str]) -> str:
+    """Return the letter that an answer chooses, or else its plain text.
 
-    It is given by itself, with its option behind it, or by the option's words alone.
+    The letter is given by itself, with its option behind it, or by the option's words.
     """
-    if len(text) > MAX_ANSWER_CHARS:
-        return None
     words = " ".join(_unstyled(text).split())
-    named = _LETTER.fullmatch(words.strip(_EDGES) or words)
+    named = _LETTER.fullmatch(words.strip(_EDGES))
     if named:
         letter = (named[1] or named[2]).upper()
         rest = named[3].strip()
@@ -150,13 +146,11 @@ def choice_letter(text: str, options: dict[str, str]) -> str | None:
             return letter
     plain = plain_text(text)
     found = [letter for letter, option in options.items() if option == plain]
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 else plain
 
 
 def quantity(text: str) -> Fraction | None:
     """Return the number that an answer gives, without unit and percent sign."""
-    if len(text) > MAX_ANSWER_CHARS:
-        return None
     bare = _PERCENT.sub("", _ABOUT.sub("", _unstyled(text).strip(" .;$€£¥")))
     number = _number(bare)
     measured = _MEASURE.fullmatch(bare)
@@ -167,7 +161,7 @@ def quantity(text: str) -> Fraction | None:
 
 def _number(text: str) -> Fraction | None:
     """Return the value of a real number, rounded where it is not rational."""
-    scientific = re.sub(r"(?<=[\d.])e(?=[-+]?\d)", "E", text.replace("−", "-"))
+    scientific = re.sub(r"(?<=[\d.])e(?=[-+−]?\d)", "E", text)
     value = Answer.of(scientific).value
     if isinstance(value, Formula) and value.constant:
         point = value.point or 0j
@@ -179,9 +173,7 @@ def _unstyled(text: str) -> str:
     """Return words without LaTeX styling, spaces or subscripts."""
     text = _SPACE.sub(" ", text)
     text = repeat(partial(_STYLED.sub, r"\1"), text)
-    between_dollars = _DOLLARS.fullmatch(text)
-    if between_dollars:
-        text = between_dollars[1]
+    text = _DOLLARS.sub(r"\1", text)
     return _LOW.sub(r"\1", _ESCAPED.sub(r"\1", text))
 
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kace.answers.equal import Verdict
-from kace.answers.extract import Answer, last_boxed, read_answer
+from kace.answers.extract import Answer, last_boxed
 from kace.errors import DataError
 from kace.ladder.tiers import (
     AnswerClass,
@@ -92,7 +92,7 @@ class Attempt(_Record):
         prompt: str = "",
     ) -> Attempt:
         """Read the final answer out of a reply. Never raises."""
-        answer = read_answer(reply.text)
+        answer = last_boxed(reply.text)
         outcome = Outcome.ANSWERED
         if answer is None:
             ended = {
@@ -106,7 +106,7 @@ class Attempt(_Record):
             lens=lens,
             prompt=prompt,
             outcome=outcome,
-            answer=answer.text if answer else None,
+            answer=answer,
             call=reply.call,
             input=reply.usage.input,
             cached=reply.usage.cached,

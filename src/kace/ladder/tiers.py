@@ -69,7 +69,7 @@ async def group(
             given[position] = answer
             # Exact buckets first: loose answers join them. What is written decides the
             # rest, so that no order of arrival makes other classes.
-            form = (answer.looseness, answer.key, answer.stated)
+            form = (not answer.exact, answer.key, answer.stated)
             buckets.setdefault(form, []).append(position)
     classes: list[list[int]] = []
     for _, bucket in sorted(buckets.items()):
