@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType
@@ -160,16 +161,18 @@ class PublishedSet(NamedTuple):
 
 
 def load_problems(
-    path: str | Path, fields: Mapping[str, str] | None = None
+    path: str | Path,
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
 ) -> tuple[Problem, ...]:
-    """Read problems from JSONL, a JSON list, CSV (`.gz` too) or a run.
+    """Read problems from JSONL, a JSON list, CSV (`.gz` too) or a run, the first `limit`.
 
     `fields` maps our names to the file's, such as `{"problem": "question"}`; the usual
     names are found without it. Raises `DataError` for the first bad or repeated row.
     """
     problems = []
     first: dict[str, int] = {}
-    for number, row in read_rows(Path(path)):
+    for number, row in islice(read_rows(Path(path)), limit):
         problem = problem_of(row, f"{path}:{number}", fields)
         names = {"problem text": problem.id, "id": problem.label}
         for what, name in names.items():

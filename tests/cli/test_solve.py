@@ -134,7 +134,7 @@ BAD = [
     (["solve", "x", "--model", "local/absent"], 2, "absent"),
     (["solve", "x", "--model", "local/absent.gguf"], 2, "absent.gguf"),
     (["solve", "x", "--model", "scripted/absent"], 2, "choose one of"),
-    (["solve", "x", "--model", "replay/absent"], 2, "no such file"),
+    (["solve", "x", "--model", "replay/absent"], 2, "absent: no recorded calls"),
     (["solve", "x", "--model", "openai/gpt-4.1-mini"], 2, "OPENAI_API_KEY"),
     (["solve", "x", "--preset", "aime"], 2, "did you mean 'aime25'?"),
     (["solve", *STEADY], 2, "no problem was given"),

@@ -147,7 +147,7 @@ def _solve_file(
 ) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
-    problems = load_problems(path, config.fields)[: options.get("limit")]
+    problems = load_problems(path, config.fields, options.get("limit"))
     tree = tree_of(config)
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)

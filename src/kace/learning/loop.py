@@ -280,6 +280,8 @@ async def revise_domain(
     wrong = still_wrong(own, study)
     # A card of several domains belongs to the first: no two curators change it.
     cards = tuple(card for card in tree.shown if card.domain_tags[0] == name)
+    if not cards:
+        return ()
     domain = DomainCards(name, cards, impact, wrong)
     last = None
 

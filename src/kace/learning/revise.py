@@ -32,6 +32,7 @@ from kace.ladder.prompt import (
     card_text,
     fenced,
     neutral,
+    quoted_line,
     shortened,
 )
 from kace.learning import StepResult
@@ -370,7 +371,9 @@ def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
     for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
         label = f", {_format_labels([failure.problem.name])}"
         few = failure._replace(attempts=failure.attempts[:MOST_ATTEMPTS])
-        parts.append(format_failure(number, few, label, TAIL_CHARS))
+        shown = format_failure(number, few, label, TAIL_CHARS)
+        final = quoted_line(failure.record.answer or "none")
+        parts.append(f"{shown}\nFinal answer: {final}")
     return "\n\n".join(parts)
 
 
