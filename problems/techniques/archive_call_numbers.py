@@ -38,6 +38,10 @@ SARN_STEP = 3
         "breaks off after bay {a} and box {b}. What tail must Mossgate supply?",
         'Two pen friends set each other riddles about Mossgate. "My bay is {a} and my box is {b}", writes one of them. '
         "Which tail should the other write back?",
+        "A swallow has nested in bay {a} of the Mossgate Archive, right on top of box {b}. To have the nest moved, the "
+        "warden must quote the call number of this box, tail and all. Which tail does he quote?",
+        "Crossword clue: tail for whatever Mossgate keeps in box {b} of bay {a}. The squares are to be filled with the "
+        "digits of a number. Which number fits?",
     ),
 )
 def tail_of_call_number(a: int, b: int) -> Worked:
@@ -69,6 +73,10 @@ def tail_of_call_number(a: int, b: int) -> Worked:
         "rung does he mend?",
         "On the telephone a widow gives the number {n}, that of the box in which her husband's sketches are kept at "
         "Mossgate. To which rung does the archivist climb while she holds the line?",
+        "Ivy has grown through a window at Mossgate and coils around a single box, number {n}. With his shears the "
+        "gardener walks along the rungs. What number has the one at which he must stop?",
+        "For the night of open doors every rung at Mossgate is lit by a candle of its own. A guest with a passion for "
+        "box {n} wants to read by the proper candle. What is the number of the rung that this candle lights?",
     ),
 )
 def rung_of_box(n: int) -> Worked:
@@ -103,6 +111,10 @@ def rung_of_box(n: int) -> Worked:
         "the seal has run out. Which year can it name as the start?",
         "Red wax on a crate of weather tables says: grade of seal {g}, sealed at Mossgate in {y}. In what year may the "
         "wax be broken?",
+        "A composer forbade the performance of his last opera and had it placed under seal {g} at Mossgate, in {y}. "
+        "Singers will get the score in the year when the seal ends. Name that year.",
+        "Astrologers had their prophecy sealed at Mossgate in {y} and demanded grade {g}. Sceptics will read it at the "
+        "earliest lawful moment. In what year will they find out whether it came true?",
     ),
 )
 def end_of_seal(y: int, g: int) -> Worked:
@@ -137,6 +149,9 @@ def end_of_seal(y: int, g: int) -> Worked:
         "{f} folios. Which girth is used for the freight?",
         '"{f} folios and {p} plates, all intact!" cries the auctioneer, and Mossgate buys the missal. Work out the '
         "girth under which it is registered.",
+        "A ropemaker twists a cord for tying up a psalm book at Mossgate and wants to be told nothing but the girth. "
+        "Turning the leaves, the verger finds {f} folios and {p} plates. What should his answer be?",
+        "Let a book of the Mossgate Archive have {p} plates and {f} folios. Determine its girth.",
     ),
 )
 def girth_of_volume(f: int, p: int) -> Worked:
@@ -168,6 +183,10 @@ def girth_of_volume(f: int, p: int) -> Worked:
         "from the stacks of Mossgate?",
         "At the Mossgate summer party, items hang from red hooks and their twins from blue hooks. Somebody holds up "
         "{n}, taken from a red hook. Name the number on the blue hook that goes with it.",
+        "Two porters at Mossgate bet on who will be faster at finding a twin. The umpire has called out the original, "
+        "{n}. With what number does the winner come running back?",
+        "The lock of a display case at Mossgate is set to the number of a twin. All that a forgetful curator remembers "
+        "is the number of its original, {n}. Which combination opens the lock?",
     ),
 )
 def number_of_twin(n: int) -> Worked:
@@ -202,6 +221,12 @@ def number_of_twin(n: int) -> Worked:
         "year. On what day of the year does that lease lapse?",
         "On a screen at Mossgate, leases are drawn as bars above the numbered days of the year. A new bar starts at "
         "day {d} and stands for {v} volumes. At which day does it stop?",
+        "The town's candle makers want to study old recipes and sign for {v} volumes from Mossgate, one lease for all. "
+        "Day {d} of the year is the date of the signature. Which day of the year, by number, sees the end of the "
+        "lease?",
+        "A ferry sinks with {v} volumes from Mossgate on board, insured until the end of their lease. The lease, "
+        "common to all these volumes, had been running since day {d} of the year. Up to which day of the year are they "
+        "insured?",
     ),
 )
 def end_of_lease(d: int, v: int) -> Worked:
@@ -235,6 +260,10 @@ def end_of_lease(d: int, v: int) -> Worked:
         "How many umbrellas have been forgotten?",
         "A watchmaker services one clock of the archive per day, each clock once. The clocks form a blind run whose "
         "first number is {a} and whose last is {b}. For how many days do they keep her busy?",
+        "Hats of former directors are kept at Mossgate as a blind run. It starts at number {a} and finishes at number "
+        "{b}. If every hat goes into a case of its own, how many cases are required?",
+        "A robot arm at Mossgate scans the postcards of a blind run in order: first card {a}, final card {b}. It makes "
+        "a single scan of each card. What is the total of scans?",
     ),
 )
 def items_in_blind_run(a: int, b: int) -> Worked:
@@ -271,6 +300,11 @@ def items_in_blind_run(a: int, b: int) -> Worked:
         "has its earliest part at place {s}. Where does its part {k} belong?",
         '"Sarn, hearings before verdicts, from place {s}" is chalked on a shelf of the archive. Which place is due to '
         "volume {k} of the hearings?",
+        "Cookery books and gardening books are lined up at Mossgate in sarn, and cookery is the set that comes first. "
+        "The line has its beginning at place {s}. A hungry visitor asks for cookery volume {k}; to what place is he "
+        "sent?",
+        "Painted tiles mark the places along a wall at Mossgate. A sarn of sea atlases and star atlases starts above "
+        "tile {s}, the sea atlases being the first set. Above which tile do we find volume {k} of the sea atlases?",
     ),
 )
 def place_in_sarn(k: int, s: int) -> Worked:

@@ -51,6 +51,13 @@ def steps(n: int, m: int) -> list[int]:
         "Tonight a telescope is pointed once at each of {a} comets, {b} galaxies and {c} planets. To save changes of "
         "filter, the comets are observed straight after each other, with no other target in between, and the galaxies "
         "too; for the planets there is no such demand. Count the schedules that the astronomer may use.",
+        "A magician's show is built from {a} card tricks, {b} rope tricks and {c} coin tricks, all of them different "
+        "and each performed once. Once begun, the card tricks come in one go, with no trick of another sort in their "
+        "midst, and the same holds for the rope tricks. The coin tricks may come anywhere else. How many running "
+        "orders can he announce?",
+        "Passengers leave a spaceship through a hatch, one at a time: {a} Martians, {b} Venusians and {c} Earthlings, "
+        "each a distinct person. The Martians insist on leaving as a closed party that no one else interrupts, and so "
+        "do the Venusians, but the Earthlings do not care. Find the number of orders of exit.",
     ),
 )
 def two_blocks(a: int, b: int, c: int) -> Worked:
@@ -89,6 +96,11 @@ def two_blocks(a: int, b: int, c: int) -> Worked:
         "A path in the coordinate plane leads from the origin to the point ({m}, {k}). It is made of unit steps to the "
         "right and unit steps upwards, but an upward step may not be followed at once by another upward step. "
         "Determine how many paths satisfy this.",
+        "A cook pushes {m} cubes of cheese and {k} grapes onto a skewer that has a handle at one end. The cubes are "
+        "alike, the grapes are alike, and no grape may sit directly beside a grape. How many skewers can be told "
+        "apart?",
+        "Consider the integers from 1 to {m} + {k}. How many sets of {k} of these integers contain no two that differ "
+        "by exactly 1?",
     ),
 )
 def none_adjacent(m: int, k: int) -> Worked:
@@ -127,6 +139,12 @@ def none_adjacent(m: int, k: int) -> Worked:
         "All {n} tops in a game are exact copies of one model, which has {k} sides and a different rune on every side. "
         "They are spun together, and each comes to rest showing one rune. If Inga notes only how often which rune is "
         "showing, how many different notes might she make?",
+        "A bus starts with {n} passengers, calls at {k} stops and is empty after the last of them. Nobody gets on at "
+        "any of these stops. For every stop the driver marks just the number of people getting off, which may be nil. "
+        "How many lists of marks are possible?",
+        "At a depot {n} equal tyres are piled up on {k} differently labelled pegs. A peg may be left bare, and any peg "
+        "is tall enough for all the tyres. Two states of the depot are the same if each peg carries as many tyres in "
+        "one as in the other. Find the number of states.",
     ),
 )
 def stars_and_bars(n: int, k: int) -> Worked:
@@ -164,6 +182,11 @@ def stars_and_bars(n: int, k: int) -> Worked:
         "divisions can the editor consider?",
         "Let F be the power series in x in which x^e has the coefficient 1 for every exponent e from {m} upwards, "
         "while all lower powers are missing. Determine the coefficient of x^{n} in the power F^{k}.",
+        "A traffic light runs through {k} phases in a fixed sequence, and a full cycle takes {n} seconds. The length "
+        "of a phase is a whole number of seconds and never under {m}. In how many ways can the engineer set the "
+        "lengths of all the phases?",
+        "During {k} consecutive rounds a boxer landed {n} punches, {m} or more in each of the rounds. A reporter "
+        "jotted down, round by round, how many it was. How many different rows of figures might her pad show?",
     ),
 )
 def shares_with_minimum(n: int, k: int, m: int) -> Worked:
@@ -204,6 +227,11 @@ def shares_with_minimum(n: int, k: int, m: int) -> Worked:
         "bottles are examined by at least one of these two people?",
         "For how many positive integers t not exceeding {n} is the product sin(pi * t / {a}) * sin(pi * t / {b}) equal "
         "to zero? Angles are in radians.",
+        "Two sisters leaf through an album whose pages run from 1 to {n}. Edith glues a sticker on each page whose "
+        "number {a} divides, Flora on each page whose number {b} divides. How many pages get at least one sticker?",
+        "On an island whose calendar begins with year 1, the volcano Akra erupts in all years that can be divided by "
+        "{a} without remainder, and the volcano Bora in all years that can be divided by {b} without remainder. In how "
+        "many years, from year 1 to year {n} inclusive, is there an eruption?",
     ),
 )
 def divisible_by_either(n: int, a: int, b: int) -> Worked:
@@ -247,6 +275,10 @@ def divisible_by_either(n: int, a: int, b: int) -> Worked:
         "the fungus?",
         "A program tests each of {n} records for the conditions P and Q. P is true for {a} records, Q is true for {b}, "
         "and P and Q are false together for {z}. For how many records do P and Q have different truth values?",
+        "An expedition took {n} days. It rained on {a} of them, a gale blew on {b}, and {z} days saw neither rain nor "
+        "gale. On how many days did the travellers have to bear either rain or gale, but not the pair of them?",
+        "At a tournament {n} knights appeared. The herald noted a lance with {a} of them, a sword with {b}, and empty "
+        "hands with {z}. Nobody carried any other weapon or two of a sort. How many knights came with a single weapon?",
     ),
 )
 def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
@@ -289,6 +321,13 @@ def exactly_one_of_two(n: int, a: int, b: int, z: int) -> Worked:
         "A coin was tossed in a first round and again in a second round. The first round brought heads {a} times and "
         "tails {b} times, the second round heads {c} times and tails {d} times. With how many toss-by-toss records of "
         "the two rounds do these totals agree?",
+        "A dance band plays {a} waltzes and {b} tangos before midnight, then {c} waltzes and {d} tangos after "
+        "midnight. Of every dance, an old lady remembers whether it was a waltz or a tango, but not which piece. How "
+        "many different sequences of waltz and tango might she remember for the whole ball?",
+        "A parcel is to have one row of stamps along its upper edge and another along its lower edge. For the upper "
+        "row there are {a} stamps with a ship and {b} with a plane, for the lower row {c} with a ship and {d} with a "
+        "plane, and all must be used. Stamps with the same motif are identical. Count the looks that the parcel can "
+        "have.",
     ),
 )
 def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
@@ -325,6 +364,12 @@ def paths_via_point(a: int, b: int, c: int, d: int) -> Worked:
         "engraving. The police know that he took gold as well as silver. How many hauls fit what they know?",
         "In a graph each of {m} vertices on the left is joined to each of {w} vertices on the right, and the graph has "
         "no further vertices or edges. How many sets of {k} vertices contain both ends of some edge?",
+        "A castle has {m} doors to the street and {w} doors to the garden, and exactly {k} of all these doors are "
+        "unlocked tonight. A ghost that cannot pass through locked doors wants to come in from the street and go out "
+        "into the garden. For how many sets of unlocked doors does its plan work?",
+        "{m} letters for a new bridge and {w} letters against it have reached a newspaper, each by a different writer. "
+        "There is space for {k} of these letters, and the editor lets both opinions have a say. How many selections "
+        "can she print, if their order on the page is ignored?",
     ),
 )
 def both_groups_represented(m: int, w: int, k: int) -> Worked:
@@ -366,6 +411,12 @@ def both_groups_represented(m: int, w: int, k: int) -> Worked:
         "hue, and the hues are taken from a supply of {n}. Programs that only start at different flashes of the same "
         "cycle are regarded as one program, but running a cycle backwards gives another program. How many programs are "
         "available?",
+        "A circular fountain has {r} identical niches at equal intervals. A sculptor owns {n} different statues and "
+        "puts one into each niche. Designs that become equal when the fountain is rotated are the same design, whereas "
+        "a design and its mirror image are two. How many designs are there?",
+        "Out of {n} conspirators, {r} are picked to be a ring of informers. Everybody in the ring reports to exactly "
+        "one other informer, and whoever follows the reports from any informer comes past all the others in the ring "
+        "before returning to the start. A ring is fully described by who reports to whom. How many rings are possible?",
     ),
 )
 def chosen_for_a_circle(n: int, r: int) -> Worked:
@@ -403,6 +454,10 @@ def chosen_for_a_circle(n: int, r: int) -> Worked:
         "A caravan of {a} camels, {b} mules and {c} donkeys squeezes through a gorge, each animal behind another. From "
         "the cliff a scout can recognise the species of an animal but nothing more. How many different processions "
         "might the scout describe?",
+        "A totem pole is carved as a stack of {a} bears, {b} ravens and {c} frogs. Carvings of the same animal do not "
+        "differ in any way. How many designs of the pole, from foot to tip, are there?",
+        "Every one of {a} + {b} + {c} numbered lockers gets a coat of paint: {a} of them yellow, {b} violet and {c} "
+        "brown. In how many ways can the janitor decide which locker gets which paint?",
     ),
 )
 def repeated_letters(a: int, b: int, c: int) -> Worked:
@@ -444,6 +499,12 @@ def repeated_letters(a: int, b: int, c: int) -> Worked:
         "The elements of a set are {m} different integers, exactly {s} of which are even. One chooses an ordered list "
         "of {k} factors from the set, where the same integer may be chosen repeatedly. For how many lists is the "
         "product even?",
+        "A night watchman goes out {k} times. Each time he leaves through any one of {m} gates, possibly through one "
+        "that he has used before, and {s} of the gates squeak. How many lists of gates, in order of use, mean at least "
+        "one squeak during the night?",
+        "In each of {k} different villages a candidate tells one of her {m} jokes, and she does not mind telling a "
+        "joke repeatedly. {s} of the jokes are rude. Count the ways to match a joke with every village in which some "
+        "village or other hears a rude one.",
     ),
 )
 def at_least_one_special(m: int, s: int, k: int) -> Worked:
@@ -484,6 +545,12 @@ def at_least_one_special(m: int, s: int, k: int) -> Worked:
         "Place {a} identical rooks on a board of {a} by {a} squares such that no two share a row or a column and the "
         "diagonal from the top left to the bottom right square stays empty. Then label the position with one of {c} "
         "letters. Positions that are turned or mirrored count as different. How many labelled positions exist?",
+        "{a} ghosts haunt {a} castles, one ghost to a castle. On Halloween they move house: each castle again has "
+        "exactly one of them, but no ghost haunts the castle of before. The news is spread by one of {c} owls. In how "
+        "many ways can the new homes and the owl be chosen?",
+        "On Monday {a} rowers filled the {a} seats of a boat. On Tuesday the same rowers fill the same seats, yet no "
+        "rower keeps the Monday seat, and the boat is steered by one of {c} coxswains, none of whom rows. How many "
+        "line-ups, seats and coxswain considered, could Tuesday see?",
     ),
 )
 def derangement_and_choice(a: int, c: int) -> Worked:
@@ -523,6 +590,12 @@ def derangement_and_choice(a: int, c: int) -> Worked:
         "fine if it works out. How many sequences of crops use up the time exactly?",
         "From every integer t two arrows lead away, one to t + 1 and one to t + {m}. By how many different chains of "
         "arrows can a traveller go from 0 to {n}?",
+        "{n} skiers wait in a queue and always keep their order. A gondola goes up with either one skier or {m} skiers "
+        "from the front of the queue, one gondola after another, until nobody is left. How many sequences of gondola "
+        "loads are possible?",
+        "Olga reads a novel of {n} chapters from start to finish without skipping any. On each evening of her reading "
+        "she gets through either a single chapter or {m} successive chapters. In how many ways can the novel be split "
+        "up into evenings?",
     ),
 )
 def steps_of_one_or_more(n: int, m: int) -> Worked:
@@ -563,6 +636,12 @@ def steps_of_one_or_more(n: int, m: int) -> Worked:
         "team of archaeologists may be granted any rectangle that is made up of undivided plots, be it a lone plot or "
         "the total site. Grants of equal shape in different places are different. Among how many grants can the "
         "director choose?",
+        "A bar of chocolate is scored into {a} rows of {b} pieces. On the wrapper Dieter outlines his share, a "
+        "rectangle whose sides follow the scores or the rim; it could be as small as one piece or as big as the bar. "
+        "How many outlines, in all sizes and positions, are there to choose from?",
+        "Let I be a nonempty set of consecutive integers between 1 and {a}, and let J be a nonempty set of consecutive "
+        "integers between 1 and {b}. The limits may belong to the sets, and a set with a single integer is permitted. "
+        "How many pairs (I, J) exist?",
     ),
 )
 def rectangles_in_grid(a: int, b: int) -> Worked:
@@ -600,6 +679,11 @@ def rectangles_in_grid(a: int, b: int) -> Worked:
         "{n} people enter a lift on the ground floor, and everyone gets off at one of the {m} floors above. The lift "
         "halts at exactly {k} of these floors, and it halts only where somebody gets off. How many possibilities are "
         "there for who gets off where?",
+        "An electrician connects {n} different lamps, each of them to one of {m} numbered fuses. A fuse can bear any "
+        "number of lamps. When she is through, there are exactly {k} fuses with something connected to them. In how "
+        "many ways can she have connected the lamps?",
+        "Each of {n} named planets is claimed by one of {m} rival empires. How many star maps, showing whose planet is "
+        "whose, are there on which {k} empires, neither more nor fewer, hold at least one planet?",
     ),
     test_only=True,
 )
@@ -645,6 +729,12 @@ def exactly_so_many_used(n: int, m: int, k: int) -> Worked:
         "The graphs of {n} different linear functions of x are plotted in a coordinate system. {k} of the functions "
         "share the same slope, each of the others has a slope that no other function has, and no three graphs have a "
         "common point. If all points of the graphs are removed from the plane, how many connected components remain?",
+        "Seen from above, {n} laser beams run straight from wall to wall across a round dance floor. A certain {k} of "
+        "the beams never cross each other. All pairs of beams that are not formed from those {k} do cross above the "
+        "floor, and nowhere in this view do three beams meet. Into how many sections do the beams divide the floor?",
+        "A tailor draws {n} straight chalk lines on an oval cloth, each reaching from border to border. No two lines "
+        "of a particular set of {k} meet anywhere on the cloth. Every other pair of lines does meet inside it, and no "
+        "two pairs meet at one point. He then cuts along all the lines; how many scraps does he get?",
     ),
     test_only=True,
 )

@@ -48,6 +48,11 @@ STOCKS = (
         "length of the bridges becomes {e} m. How long in metres is the bridge that was opened?",
         "For {n} dresses Zora used a mean of {m} buttons apiece. Today she is sewing another dress. With how many "
         "buttons must she trim it if the mean for all her dresses, today's among them, is to be {e}?",
+        "Divers sounded a lake at {n} spots and found a mean depth of {m} m. They sounded it at one more spot, and as "
+        "a consequence the mean of all their soundings is {e} m. What depth in metres did they find at the additional "
+        "spot?",
+        "A writer's {n} earlier novels have {m} chapters on average. How many chapters are in her latest novel, if all "
+        "her novels including this one have {e} chapters on average?",
     ),
 )
 def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
@@ -96,6 +101,11 @@ def value_that_moved_the_mean(n: int, m: int, e: int) -> Worked:
         "A mountain railway ran {a} trains uphill, with an average of {x} passengers on board, and {b} trains "
         "downhill, with an average of {y} passengers on board. Had the same passengers been spread evenly over all "
         "these trains, how many would have been on each train?",
+        "In training Ali swam {a} lengths of crawl, for which he took {x} seconds on average, and {b} lengths of "
+        "breaststroke, for which he took {y} seconds on average. How many seconds did a length take him on average in "
+        "the training as a whole?",
+        "All houses of a hamlet are built of timber or of stone. The {a} timber houses have a mean age of {x} years, "
+        "the {b} stone houses a mean age of {y} years. What is the mean age in years of the hamlet's houses?",
     ),
 )
 def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
@@ -141,6 +151,12 @@ def mean_of_two_groups(a: int, x: int, b: int, y: int) -> Worked:
         "An office tower of {n} floors has a mean of {c} windows per floor. Taking only the bottom {k} floors the mean "
         "is {a} windows per floor, and taking only the top {k} floors it is {b}. One floor is counted among the bottom "
         "floors as well as among the top floors. Find its number of windows.",
+        "A goods train has {n} wagons with a mean load of {c} tonnes. The {k} wagons at the front carry {a} tonnes on "
+        "average, the {k} wagons at the rear carry {b} tonnes on average, and one wagon belongs to the front wagons as "
+        "well as to the rear wagons. What is its load in tonnes?",
+        "The {n} episodes of a podcast have an average of {c} jokes. The oldest {k} episodes have {a} jokes on average "
+        "and the newest {k} episodes {b} jokes, so that the episode halfway through is among the oldest as well as "
+        "among the newest. How many jokes are in this episode?",
     ),
 )
 def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worked:
@@ -181,6 +197,12 @@ def middle_of_overlapping_means(n: int, k: int, a: int, b: int, c: int) -> Worke
         "A shop sells {n} sorts of candle. Each sort burns for its own positive whole number of hours, different from "
         "that of all other sorts. The median of these burning times is {d} hours, their average {m} hours. For how "
         "many hours, at the outside, might the most durable sort burn?",
+        "No two of {n} villages own equally many wells, and no village is without a well. Exactly half of the villages "
+        "other than Elm own fewer wells than Elm, which owns {d}. A village owns {m} wells on average. How many wells "
+        "can there be at most in the village that owns the most?",
+        "Each of {n} detectives solved a case last year or several, and all of them solved different numbers of cases. "
+        "These numbers have the median {d}, and their arithmetic mean is {m}. Determine the highest number of cases "
+        "that the most successful detective could have solved.",
     ),
 )
 def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
@@ -226,6 +248,11 @@ def largest_for_mean_and_median(n: int, m: int, d: int) -> Worked:
         "In a referendum {n} citizens answered three questions. Yes to the tunnel was said by {a}, yes to the tram by "
         "{b}, and yes to the park by {c}. How many citizens must have said yes three times, even if the votes were "
         "distributed so that this happened as rarely as possible?",
+        "A band has recorded {n} songs. Drums can be heard in {a} of them, a guitar in {b} and a flute in {c}. How "
+        "many songs with drums, guitar and flute must the band have recorded at the very least?",
+        "A voyage took {n} days. The ship's log counts {a} days with wind, {b} days with rain and {c} days with fog, "
+        "but says nothing on how these fell together. On at least how many days of the voyage did the crew meet wind, "
+        "rain and fog on one day?",
     ),
 )
 def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
@@ -273,6 +300,13 @@ def least_common_to_three(n: int, a: int, b: int, c: int) -> Worked:
         "{c}. Paint as well as letters can be seen on {x}, letters as well as fingerprints on {y}, paint as well as "
         "fingerprints on {z}. The three things at once appear on {t} shards, which are contained in all these counts. "
         "How many shards show nothing of the kind?",
+        "A geologist tested {n} rocks for iron, copper and zinc. Iron was present in {a} rocks, copper in {b}, zinc in "
+        "{c}. Counting also the {t} rocks in which she detected the three metals, there were {x} rocks with iron and "
+        "copper, {y} with copper and zinc, {z} with iron and zinc. In how many rocks did she detect none of the "
+        "metals?",
+        "A city has {n} streets: {a} with a tram, {b} with a bus line, {c} with a cycle lane. Tram and bus share {x} "
+        "streets, bus and cycle lane {y}, tram and cycle lane {z}, no matter whether the street has the third of these "
+        "things too; {t} streets have it all. How many streets have neither a tram nor a bus line nor a cycle lane?",
     ),
 )
 def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int) -> Worked:
@@ -317,6 +351,12 @@ def none_of_three(n: int, a: int, b: int, c: int, x: int, y: int, z: int, t: int
         "A dyer has a red, a yellow and a blue vat and dips {n} shirts, none of which stays undyed. Into the red vat "
         "go {a} shirts, into the yellow vat {b}, into the blue vat {c}; {t} shirts go into one vat after another until "
         "they have been in all of them. How many shirts have been in two vats but not in the remaining one?",
+        "The union of the sets A, B and C has {n} elements. The sets themselves have {a}, {b} and {c} elements, in "
+        "this order, and their intersection A ∩ B ∩ C has {t} elements. How many elements belong to exactly two of the "
+        "sets?",
+        "A city has {n} bus stops, and each is served by the Red, the Green or the Blue Line or by several of them. "
+        "The Red Line serves {a} stops, the Green Line {b} and the Blue Line {c}, and there are {t} stops that the "
+        "three lines all serve. At how many stops can one change between two of the lines, but not to the third?",
     ),
 )
 def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
@@ -359,6 +399,13 @@ def exactly_two_of_three(n: int, a: int, b: int, c: int, t: int) -> Worked:
         "that topples first, which is never in doubt, receives a black mark. A top with {k} black marks is thrown away "
         "at once. The test ends as soon as a single top has not been thrown away, and the number of black marks on it "
         "is {w}. How often were two tops set spinning?",
+        "Whenever two of the {n} crows in a park quarrel over the bench, exactly one of the two loses the quarrel. On "
+        "losing quarrel number {k} of its own, a crow flies off for good. There are quarrels until a single crow "
+        "remains, and the number of quarrels that this crow has lost is {w}. How many quarrels were there?",
+        "There are {n} trolls who ask each other riddles, two trolls at a time, and every such riddle duel is failed "
+        "by one troll and passed by the other. A troll turns to stone at once with failure number {k}. The duels cease "
+        "when only one troll has not turned to stone, and the count of his failures is {w}. How many riddle duels took "
+        "place?",
     ),
 )
 def games_until_champion(n: int, k: int, w: int) -> Worked:
@@ -402,6 +449,12 @@ def games_until_champion(n: int, k: int, w: int) -> Worked:
         "A directed edge adds 3 to the weight of the vertex that it points to, an undirected edge adds 1 to the "
         "weights of both its ends, and all weights were zero initially. The weights now have the sum {t}. How many "
         "edges are undirected?",
+        "Dice are thrown by {n} gamblers: for every two of them there is exactly one round, in which each of the two "
+        "throws a die. The bank pays 3 chips for the higher throw; for equal throws it pays 1 chip to each of the two. "
+        "In all the rounds together it pays {t} chips. In how many rounds were the throws equal?",
+        "By a pond {n} frogs have a jumping day, on which any frog jumps once against any other. Whoever jumps farther "
+        "gets 3 flies, the one beaten gets nothing, and frogs that jump equally far get 1 fly each. At nightfall {t} "
+        "flies have been eaten in this way. How often did two frogs jump equally far?",
     ),
 )
 def drawn_games(n: int, t: int) -> Worked:
@@ -442,6 +495,11 @@ def drawn_games(n: int, t: int) -> Worked:
         "A lottery without blanks sells sealed tickets: {a} tickets win a kite, {b} win a comb and {c} win a whistle. "
         "Finn dreams of taking home at least one kite, at least one comb and at least one whistle. How many tickets "
         "does he have to buy, no more than needed, if he wants to leave nothing to chance?",
+        "A word consists of {a} letters A, {b} letters B and {c} letters C in an unknown order. What is the smallest N "
+        "such that the first N letters of the word contain A, B and C, whichever word it is?",
+        "In a mail bag there are {a} letters to Arden, {b} letters to Bree and {c} letters to Colm. The postman pulls "
+        "out letters without reading the addresses. How many letters must he pull out, at the least, to know "
+        "beforehand that he will have mail for all three towns in his hands?",
     ),
 )
 def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
@@ -482,6 +540,12 @@ def guarantee_of_every_kind(a: int, b: int, c: int) -> Worked:
         "A vending machine drops one toy animal for each coin, in an order that cannot be foreseen. It was filled with "
         "exactly the following toys: bears {a}, foxes {b}, owls {c}, hares {d}. Lotte wants {m} toys that show the "
         "same animal. How many coins does she need if she is to succeed in any event?",
+        "Slips of paper in a hat bear the names of the seasons: spring is on {a}, summer on {b}, autumn on {c} and "
+        "winter on {d} of them. Slips are drawn blindly and not put back. How many must be drawn, and no more than "
+        "needed, so that some season is certain to have been drawn {m} times?",
+        "In a finite multiset the element p has the multiplicity {a}, q has {b}, r has {c} and s has {d}, and there "
+        "are no further elements. Find the smallest N for which every choice of N members, counted with multiplicity, "
+        "includes some element at least {m} times.",
     ),
 )
 def guarantee_with_short_stock(a: int, b: int, c: int, d: int, m: int) -> Worked:
@@ -529,6 +593,14 @@ def guarantee_with_short_stock(a: int, b: int, c: int, d: int, m: int) -> Worked
         "the bid with three others to its left and three others to its right wins. Five envelopes have been opened and "
         "contain {a}, {b}, {c}, {d} and {e} ducats; the two closed ones may contain whatever sums, equal bids being "
         "allowed. How many sums could win?",
+        "In a skating contest seven judges award whole numbers of points, and the skater's result is the number in the "
+        "middle when the seven are sorted by size. Five judges have awarded {a}, {b}, {c}, {d} and {e} points. The two "
+        "who have not decided yet may award any points they like, also the same as somebody else. How many results are "
+        "still possible?",
+        "Five of seven turtles in a zoo are {a}, {b}, {c}, {d} and {e} years old. The other two are of unknown age, "
+        "perhaps younger or older than all of these or exactly as old as some of them, and ages are given in whole "
+        "years. If the seven turtles queue up from young to old, how many different ages could the turtle in fourth "
+        "place have?",
     ),
 )
 def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
@@ -569,6 +641,12 @@ def possible_medians(a: int, b: int, c: int, d: int, e: int) -> Worked:
         "{b}. How many of the dogs bark?",
         "M is a set of {n} integers. Each subset of M with {a} elements has a prime as an element, and each subset of "
         "M with {b} elements has a non-prime as an element. Determine the number of primes in M.",
+        "A storm cannot uproot {a} of the {n} trees in an orchard without hitting an apple tree, and it cannot uproot "
+        "{b} of them without hitting a tree that is no apple tree, whichever trees it chooses. What is the number of "
+        "apple trees in the orchard?",
+        "On a table lie {n} coins, each with heads or tails on top. Whoever covers any {a} coins with a cloth has "
+        "always covered a coin that shows heads, and whoever covers any {b} has always covered one that shows tails. "
+        "How many coins on the table show heads?",
     ),
 )
 def any_group_contains(n: int, a: int, b: int) -> Worked:
@@ -608,6 +686,11 @@ def any_group_contains(n: int, a: int, b: int) -> Worked:
         "number of listed subsets gives {n}. How many elements does S have?",
         "If you count the singers of a town and the choirs of the town together, you arrive at {n}. Every singer is a "
         "member of {a} choirs, and every choir is made up of {b} singers. How many singers are there in the town?",
+        "In a saga there are knights and dragons, {n} in number if both are counted. Every knight has fought against "
+        "{a} different dragons, and every dragon has fought against {b} different knights. How many knights are there "
+        "in the saga?",
+        "On the plan of an underground railway each line has {a} stations, and each station is on {b} lines. Lines "
+        "plus stations make {n}. How many lines are on the plan?",
     ),
 )
 def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
@@ -652,6 +735,10 @@ def pairs_from_both_sides(n: int, a: int, b: int) -> Worked:
         "A symmetric square matrix has only the entries 0 and 1, and all entries on its main diagonal are 0. In {a} of "
         "its rows the sum of the entries is {p}, and in the {b} rows that remain the sum is {q}. How many entries 1 "
         "stand above the main diagonal?",
+        "A molecule is built from {a} atoms that form {p} bonds each and {b} atoms that form {q} bonds each. A bond is "
+        "always between two atoms of the molecule. How many bonds hold the molecule together?",
+        "On Friday {a} clerks of an office took part in {p} phone calls each, and the {b} other clerks took part in "
+        "{q} calls each. All these calls were between two clerks of the office. How many calls were made on Friday?",
     ),
     test_only=True,
 )
@@ -702,6 +789,14 @@ def links_from_degrees(a: int, p: int, b: int, q: int) -> Worked:
         "Write {a}, {b}, {c} and {d} in a row, in any order. From left to right form the running totals, starting with "
         "the first number alone and finishing with the sum of the whole row. How small can the sum of these four "
         "running totals become?",
+        "Four guests sit down in a pizzeria at the same time and order at once. The oven has room for one pizza only, "
+        "and the pizzas ordered must bake for {a}, {b}, {c} and {d} minutes. Every guest waits until the pizza ordered "
+        "by that guest is baked. If the cook picks the best order and loses no time, how many minutes do the four wait "
+        "in total?",
+        "Four lamps with weights of {a}, {b}, {c} and {d} kg are to hang one below another. The top lamp hangs on a "
+        "chain from the ceiling and every other lamp on a chain from the lamp above it, so each chain bears all the "
+        "lamps that are below it; the chains weigh nothing. Add up what the four chains bear. How few kg can this sum "
+        "be if the lamps are put in the best order?",
     ),
     test_only=True,
 )

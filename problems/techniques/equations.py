@@ -45,6 +45,10 @@ POWERS = (
         "no sleeping place left empty {t} campers find room. How many of the larger tents did the scouts pitch?",
         "Write {t} as a sum of {n} summands, where {p} and {q} are the only values allowed for a summand. How many "
         "summands have the greater value?",
+        "A busker empties her hat and finds {n} coins in it, each worth either {p} or {q} pence. Their worth adds up "
+        "to {t} pence. How many coins of the more valuable sort did passers-by give her?",
+        "Every stanza of a ballad speaks either of the sea, in {p} lines, or of the desert, in {q} lines. The poet has "
+        "filled {t} lines with {n} stanzas. In how many stanzas does he speak of the desert?",
     ),
 )
 def two_kinds_one_total(n: int, t: int, p: int, q: int) -> Worked:
@@ -88,6 +92,11 @@ def two_kinds_one_total(n: int, t: int, p: int, q: int) -> Worked:
         "once?",
         "A magician has sealed one number in each of the envelopes P, Q and R. He reveals that the numbers in P and Q "
         "make {a} when added, those in Q and R {b}, and those in R and P {c}. Which number is sealed in P?",
+        "Three faces of a brick share a corner. Half the perimeter of the first face is {a} mm, that of the second is "
+        "{b} mm and that of the third is {c} mm. What length in mm has the edge between the first and the third face?",
+        "When batteries are connected in series, their voltages add up. A blue battery in series with a green one "
+        "delivers {a} volts, the green one in series with a black one {b} volts, and the black one in series with the "
+        "blue one {c} volts. How many volts does the blue battery deliver by itself?",
     ),
 )
 def pairwise_sums(a: int, b: int, c: int) -> Worked:
@@ -125,6 +134,11 @@ def pairwise_sums(a: int, b: int, c: int) -> Worked:
         "A founder knows that a bell h feet high takes h * h * h pounds of bronze. He casts a pair of bells for a "
         "chapel; their heights in feet need not be integers. The heights sum to {s} feet, and one height in feet times "
         "the other makes {p}. How many pounds of bronze go into the pair?",
+        "The entries of a two-by-two matrix M are real. M has the trace {s} and the determinant {p}. What is the trace "
+        "of the matrix M · M · M?",
+        "A snowman is one snowball on top of another. Whoever rolls a snowball of diameter d, measured in feet, uses "
+        "up d · d · d handfuls of snow. Placed side by side, these two diameters make {s} feet; multiplying the one in "
+        "feet by the other in feet yields {p}. How many handfuls of snow went into the snowman?",
     ),
 )
 def cubes_from_sum_and_product(s: int, p: int) -> Worked:
@@ -162,6 +176,12 @@ def cubes_from_sum_and_product(s: int, p: int) -> Worked:
         "Two alchemists start with an ounce of gold each. Year after year Alma's gold is multiplied by a constant, "
         "while Bruno's gold is divided by the same constant. One year after the start they own {k} ounces between "
         "them. How many ounces do they own between them {n} years after the start?",
+        "A real two-by-two matrix M has the trace {k}, and its determinant equals one. Which trace does the matrix "
+        "M^{n} have?",
+        "Any nibble at the red side of a mushroom makes Alice taller by one and the same factor; a nibble at the white "
+        "side divides her height by this factor. If she is exactly a yard tall, then the height after a red nibble "
+        "plus the height after a white nibble comes to {k} yards. Starting from a yard each time, what does her height "
+        "after {n} red nibbles plus her height after {n} white nibbles come to, in yards?",
     ),
 )
 def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
@@ -204,6 +224,11 @@ def powers_of_number_and_reciprocal(k: int, n: int) -> Worked:
         "A toy has two counters, which show {p} and {q}. At each click of its lever the former goes up by one while "
         "the latter goes down by {k}. Nils clicks as often as he likes, then multiplies the two readings. Which is the "
         "highest result within his reach?",
+        "Towing {p} barges, a tugboat moves at {q} metres a minute. It gets slower by {k} metres a minute for each "
+        "barge that is hitched on in addition. A day's towing is paid by the number of barges, multiplied by the speed "
+        "in metres a minute. What is the largest number that this multiplication can give?",
+        "A straight line with the slope -{k} goes through the point ({p}, {q}) of a coordinate plane. For each point "
+        "on the line, multiply its x-coordinate by its y-coordinate. Find the maximum of these values.",
     ),
 )
 def best_product(p: int, q: int, k: int) -> Worked:
@@ -249,6 +274,14 @@ def best_product(p: int, q: int, k: int) -> Worked:
         "cheapest treatment come to?",
         "For a certain positive c the straight line {a}x + {b}y = c is a tangent of the hyperbola xy = {n}. Determine "
         "c.",
+        "To print {n} labels, a printer engraves the picture several times on one plate. Each engraving of the picture "
+        "costs {a} francs. Then the plate goes through the press again and again, each pass costs {b} francs and "
+        "prints every engraved picture once, and no label too many is printed. What is the lowest sum in francs for "
+        "which the labels can be made?",
+        "A keyboard with {n} keys is wired as a grid: there is one key wherever a lengthwise wire crosses a crosswise "
+        "wire, and nowhere else. The maker pays {a} cents for each lengthwise wire and {b} cents for each crosswise "
+        "wire. He may pick how many wires of either sort there are. At how many cents does he get the wires if he "
+        "picks well?",
     ),
 )
 def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
@@ -288,6 +321,13 @@ def least_sum_for_fixed_product(a: int, b: int, n: int) -> Worked:
         "amount up to and including {c}. How many different final counts does the coach accept?",
         "Some points of the straight line y = {a}x - {b} have integers as both coordinates. How many of these points "
         "have a y-coordinate from -{c} to {c}, both limits allowed?",
+        "A rover leaves its base on a straight track, halts after every {a} m and drives on until it is far beyond a "
+        "radio mast that stands beside the track, {b} m along from the base. The signal of the mast reaches {c} m "
+        "along the track in both directions, the two end points included. At how many of its halts is the rover within "
+        "reach of the signal?",
+        "Dipping a candle into hot wax once makes it {a} grams heavier, and the wick that it starts from weighs "
+        "practically nothing. A finished candle may be sold only if its weight is neither more than {c} grams below "
+        "nor more than {c} grams above {b} grams. How many different weights occur among candles that may be sold?",
     ),
 )
 def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
@@ -341,6 +381,12 @@ def integers_within_tolerance(a: int, b: int, c: int) -> Worked:
         "Five sluice gates of a canal are open by {a}, {b}, {c}, {d} and {e} cm. One turn of a crank raises or lowers "
         "a single gate by a centimetre. An order arrives that every gate has to be open equally wide, no matter how "
         "wide. What is the minimum number of turns for obeying it?",
+        "For an old violin, five experts suggest the prices {a}, {b}, {c}, {d} and {e}, in thousands of crowns. A "
+        "judge has to fix the price. She wants the differences between her price and each of the five suggestions, all "
+        "counted as positive, to add up to as little as possible. To how many thousand crowns do they add up at best?",
+        "In a coordinate plane there are five points whose first coordinates are {a}, {b}, {c}, {d} and {e}; nothing "
+        "is said about their second coordinates. A vertical line is to be drawn wherever its distances from the five "
+        "points have the smallest possible total. Give this total.",
     ),
 )
 def least_total_distance(a: int, b: int, c: int, d: int, e: int) -> Worked:
@@ -387,6 +433,12 @@ def least_total_distance(a: int, b: int, c: int, d: int, e: int) -> Worked:
         "For a thin lens, one over the focal length equals one over the object distance plus one over the image "
         "distance. A lens of focal length {c} cm throws a sharp image of a candle that is {a} cm from the lens. What "
         "is the image distance in centimetres?",
+        "A square lies inside a right triangle, with one corner at the right angle, two sides along the legs and the "
+        "opposite corner on the hypotenuse. The sides of the square are {c} mm long, and one leg of the triangle "
+        "measures {a} mm. What is the length of the remaining leg in mm?",
+        "For the road from a castle to an abbey, a herald on horseback takes {a} hours. One morning, as she leaves the "
+        "castle, a monk leaves the abbey for the castle along this road. They come face to face after {c} hours, each "
+        "at an unchanging speed. What is the number of hours that the monk takes for the road from end to end?",
     ),
 )
 def rate_of_the_other(a: int, c: int) -> Worked:
@@ -430,6 +482,12 @@ def rate_of_the_other(a: int, c: int) -> Worked:
         "the lower line. The upper sequence starts with {a} and has the common difference {b}, the lower starts with "
         "{c} and has the common difference {d}. How many terms of the upper line are not greater than the term "
         "directly below?",
+        "A red lantern hovers {a} m above a bay and a white lantern {c} m above it. Every minute the red lantern rises "
+        "by {b} m and the white one by {d} m. From now on, a photo is taken at the end of each minute, and the photos "
+        "are numbered from one. What is the number of the earliest photo on which the red lantern is the higher one?",
+        "A singer may sign one of two contracts for a tour. The blue contract guarantees her {c} crowns and another "
+        "{d} crowns for each concert, the green contract {a} crowns and another {b} crowns for each concert. What is "
+        "the least number of concerts that makes the green contract the more profitable one for her?",
     ),
 )
 def first_time_ahead(a: int, b: int, c: int, d: int) -> Worked:
@@ -467,6 +525,11 @@ def first_time_ahead(a: int, b: int, c: int, d: int) -> Worked:
         "The price of a sapphire in crowns is its weight in carats, multiplied by this same weight. When a sapphire "
         "was polished, {d} carats were ground away and its price fell by {n} crowns. How many carats did it weigh "
         "before the polishing?",
+        "The line x - y = {d} and the hyperbola x^2 - y^2 = {n} have exactly one point in common. Calculate the "
+        "x-coordinate of this point.",
+        "At a speed of v metres per second a toy train has an energy of v · v units. On a patch of sand its speed "
+        "drops by {d} metres per second, and the train loses {n} units of energy. With what speed, in metres per "
+        "second, did it enter the patch?",
     ),
 )
 def difference_of_two_squares(n: int, d: int) -> Worked:
@@ -505,6 +568,12 @@ def difference_of_two_squares(n: int, d: int) -> Worked:
         "different walks is the same in either garden. How many crossroads does a walk through the west garden pass?",
         "A product has {e} factors, each of them being {u}. The same number is to be written as a product in which "
         "each factor is {v}. How many factors does this take?",
+        "Two geometric sequences have the same first term, which is one. In the first sequence each term is {u} times "
+        "the term before it, in the second sequence {v} times. Whatever comes {e} places after the first term of the "
+        "first sequence also occurs in the second sequence. How many places after the first term does it occur there?",
+        "Ola tears a sheet of paper into {u} scraps, in the next round tears every scrap into {u}, and continues like "
+        "that until {e} rounds are over. With a sheet of her own, Pia does the same, except that in each round she "
+        "tears everything into {v}. After which round does Pia have exactly as many scraps as Ola has at the end?",
     ),
 )
 def equal_powers(u: int, e: int, v: int) -> Worked:
@@ -542,6 +611,11 @@ def equal_powers(u: int, e: int, v: int) -> Worked:
         "biscuit per numeral. How many biscuits are laid?",
         "Some powers of ten are greater than {a}^{n}. The smallest of them is printed in full, as a one followed by "
         "zeros. How many zeros are there?",
+        "Take the number {a}^{n}. Divide it by ten and throw away any fractional part, then treat the result in the "
+        "same manner, and so on. How many divisions are necessary to arrive at zero?",
+        "A legendary queen had {a} daughters, each of these had {a} daughters too, and so on down the line. The "
+        "daughters of the queen are generation one. A herald reads aloud how many women there were in generation {n}, "
+        "naming the figures of the number one after another. How many figures does he name?",
     ),
 )
 def digits_of_power(a: int, n: int) -> Worked:
@@ -577,6 +651,11 @@ def digits_of_power(a: int, n: int) -> Worked:
         "monastery have, empty ones included?",
         "From a square photo a strip {k} pixels wide is cropped along the full length of one edge. What is kept "
         "contains {m} pixels. How many pixels did the photo contain before it was cropped?",
+        "Radek meant to learn equally many Spanish words on every day of his holidays, namely as many as the holidays "
+        "have days. For {k} days he was ill and learned none, but on all the other days he kept to his plan. He came "
+        "home with {m} new words. How many words would it have been without the illness?",
+        "At just one point with a positive x-coordinate the line y = {k}x + {m} crosses the parabola y = x^2. Which "
+        "y-coordinate does this point have?",
     ),
 )
 def number_and_its_root(k: int, m: int) -> Worked:
@@ -621,6 +700,12 @@ def number_and_its_root(k: int, m: int) -> Worked:
         "does the trip by rail usually last?",
         "The value of a fraction is {a}. When {n} is added to its numerator and also to its denominator, the value "
         "turns into {b}. Which denominator did the fraction have at first?",
+        "A straight road runs from a city gate past a mill to an inn. Measured from the gate, the inn is {a} times as "
+        "far off as the mill. Measured from a well, which lies on the same straight line {n} yards before the gate, "
+        "the inn is {b} times as far off as the mill. How many yards is it from the gate to the mill?",
+        "At the noon count of an election the mayor led with {a} times the votes of her rival. In the afternoon {n} "
+        "more votes arrived for the mayor and equally many for the rival, and with all votes counted the mayor had {b} "
+        "times the votes of her rival. What was the rival's number of votes at noon?",
     ),
     test_only=True,
 )

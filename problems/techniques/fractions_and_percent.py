@@ -67,6 +67,11 @@ BOUNDS = (
         "When Tariq opens his inbox he answers 1/{a} of the messages in it. Later he deletes {b}/{c} of the unanswered "
         "ones. This leaves {r} messages that are neither answered nor deleted, and no new ones have come in. What was "
         "the number of messages when he opened the inbox?",
+        "From a roll of wire Klara takes 1/{a} for a fence. Of the wire then left on the roll, {b}/{c} is needed for a "
+        "cage. After that {r} metres are still on the roll. How many metres were on it to begin with?",
+        "During 1/{a} of a flight Noa watches a comedy. Then she falls asleep and sleeps for {b}/{c} of the flying "
+        "time that is still to come. When she wakes up, it is {r} minutes until landing. What is the duration of the "
+        "flight in minutes?",
     ),
 )
 def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
@@ -106,6 +111,12 @@ def whole_from_last_rest(a: int, b: int, c: int, r: int) -> Worked:
         "then, so that {x} seats are in use today. Calculate the number of seats before the rebuilding.",
         "An airship climbs until its altitude is {p}% greater than at the start of the climb. There it turns, gives up "
         "{q}% of the altitude reached and hovers at {x} m. At what altitude in metres did the climb start?",
+        "An amplifier makes a signal {p}% stronger, and a long cable behind it swallows {q}% of what the amplifier "
+        "sends. At the far end of the cable {x} microvolts arrive. How many microvolts did the signal have before the "
+        "amplifier?",
+        "When Ivo pulled at a rubber band, it got {p}% longer. When he slackened his grip, the band contracted by {q}% "
+        "of its stretched length, which makes it {x} mm long now. What length in mm did the band have before Ivo "
+        "pulled?",
     ),
 )
 def before_two_changes(p: int, q: int, x: int) -> Worked:
@@ -150,6 +161,12 @@ def before_two_changes(p: int, q: int, x: int) -> Worked:
         "A conveyor belt rising at a slope of {p} percent is replaced by a steeper one with a slope of {q} percent, "
         "which spans the same horizontal distance. How many percent more height than the former belt does the steeper "
         "one gain?",
+        "A solar cell of the old type turns {p}% of the sunlight into current; a cell of the new type, equally large, "
+        "turns {q}% of the sunlight into current. How many percent more current does the new type yield under the same "
+        "sun?",
+        "On a radio station {p}% of the airtime used to be music. Its new boss sets the music to {q}% of the airtime, "
+        "and there are as many hours of airtime as before. By what percentage of its earlier duration does the music "
+        "get longer?",
     ),
 )
 def growth_of_a_share(p: int, q: int) -> Worked:
@@ -193,6 +210,14 @@ def growth_of_a_share(p: int, q: int) -> Worked:
         "to 1/{n} at the last oasis, and no camel ever leaves. How many camels come out of the desert?",
         "The value of x is {v}. Replace x by x + x/{a}, then the new x by x + x/{b}, and repeat this with the divisor "
         "increased by one each time. Stop as soon as x + x/{n} has been carried out. Which value has x now?",
+        "A stream carries {v} litres a second as it leaves the mountains. The uppermost tributary adds 1/{a} of the "
+        "water that the stream carries there, the next tributary adds 1/{b} of what the stream carries by then, and "
+        "the denominators go up by one from tributary to tributary. The lowest tributary adds 1/{n}. How many litres a "
+        "second reach the sea?",
+        "The earliest edition of a dictionary had {v} pages. The edition after it was longer than its predecessor by "
+        "1/{a} of the predecessor's pages, the one after that by 1/{b} of its own predecessor's pages. With each new "
+        "edition the denominator was larger by one, and it was {n} for the latest edition. How many pages has the "
+        "latest edition?",
     ),
 )
 def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
@@ -229,6 +254,12 @@ def growing_by_unit_fractions(v: int, a: int, b: int, n: int) -> Worked:
         "does an orchestra play from the beginning of bar {a} to the end of bar {n}?",
         "The terms of a sequence are t_k = {v}/(k^2 + k), where k runs through the positive integers. Evaluate the sum "
         "of its terms from t_{a} to t_{n}, ends included.",
+        "A raffle pays out {v}/(k(k + 1)) euros on ticket number k, for each positive integer k. Mona has bought all "
+        "tickets whose numbers are neither smaller than {a} nor greater than {n}. How many euros do her tickets win "
+        "together?",
+        "The stairs in a crooked tower have steps of unequal height: for step k, multiply k by k + 1 and divide {v} by "
+        "the product to get its height in mm. Sofia stands just below step {a} and climbs until she stands on top of "
+        "step {n}. By how many mm has she come up?",
     ),
 )
 def telescoping_parts(v: int, a: int, n: int) -> Worked:
@@ -272,6 +303,12 @@ def telescoping_parts(v: int, a: int, n: int) -> Worked:
         "On an estate the areas of ploughland and meadow are as {a} is to {b}. The owner sows grass on {k} hectares of "
         "ploughland, which turns them into meadow. Now the two areas are as {c} is to {d}. How many hectares of "
         "ploughland did the estate have before the sowing?",
+        "Every disc on a game board lies with its white side up or with its black side up, and the counts of white and "
+        "black have the ratio {a} : {b}. In one grand move a player flips {k} of the white discs. Then white and black "
+        "have the ratio {c} : {d}. How many discs lay with the white side up before the move?",
+        "In an hourglass the weights of the sand above the neck and the sand below it are as {a} to {b}. As soon as "
+        "another {k} grams have trickled down, these weights are as {c} to {d}. How many grams of sand were above the "
+        "neck in the former situation?",
     ),
 )
 def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
@@ -317,6 +354,11 @@ def ratio_after_transfer(a: int, b: int, k: int, c: int, d: int) -> Worked:
         "A power grid draws {n} megawatts from coal, wind and water, and from no other source. The coal power divided "
         "by the wind power is {a}/{b}, and the wind power divided by the water power is {c}/{d}. How many megawatts "
         "come from water?",
+        "An island of {n} hectares is nothing but forest, moor and rock. If the moor were cut into {b} equal parcels, "
+        "{a} such parcels would be as large as the forest. If it were cut into {c} equal parcels, {d} of those would "
+        "be as large as the rock. How many hectares of rock are there?",
+        "A freighter carries {n} tonnes of grain, ore and timber and no further cargo. By weight, grain compares to "
+        "ore as {a} : {b}, while ore compares to timber as {c} : {d}. What weight in tonnes does the timber have?",
     ),
 )
 def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -361,6 +403,12 @@ def chained_ratios(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "On board the Hope {a}/{b} of the sailors have a fever, and on board the Star {c}/{d} of the sailors do. Each "
         "ship has exactly as many feverish sailors as the other. The crews of the two ships number {n} sailors in "
         "total. How large is the crew of the Hope?",
+        "Some people belong to a rowing club and at the same time to a ski club. They make up {a}/{b} of the rowing "
+        "club and {c}/{d} of the ski club. The two membership lists have {n} lines altogether, so whoever belongs to "
+        "both clubs takes up two of these lines. How many members has the rowing club?",
+        "The lengths of a python and a boa sum to {n} cm. Stripes cover {a}/{b} of the python's length and {c}/{d} of "
+        "the boa's length, and the striped stretch of the python is exactly as long as that of the boa. What is the "
+        "python's length in cm?",
     ),
 )
 def equal_parts_of_two(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -403,6 +451,12 @@ def equal_parts_of_two(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "Two video files were converted, and now either of them has {s} megabytes. The conversion made one file larger "
         "by {p}% of its original size and the other file smaller by {p}% of its original size. How many megabytes of "
         "disk space did converting the pair set free?",
+        "A theatre pays its two ushers the same since New Year, {s} crowns a month to each. The reform meant {p}% more "
+        "than before for one usher, {p}% less than before for the other. How many crowns a month does the theatre "
+        "spare on the two by the reform?",
+        "Both cheeses in a cellar weigh {s} grams today. In the cellar the round cheese has taken up moisture, {p}% of "
+        "the weight with which it was brought in, and the flat cheese has lost {p}% of the weight with which it was "
+        "brought in. How many grams lighter is the pair of cheeses today than on arrival?",
     ),
 )
 def equal_results_of_gain_and_loss(s: int, p: int) -> Worked:
@@ -440,6 +494,12 @@ def equal_results_of_gain_and_loss(s: int, p: int) -> Worked:
         "Points with integer y-coordinates are drawn on the vertical line x = {n} of a coordinate plane. How many of "
         "these points are above the line y = ({a}/{b})x and also below the line y = ({c}/{d})x? Points on one of these "
         "two lines do not count.",
+        "A dimmer raises a lamp from dark to full brightness in {n} clicks, each of which adds the same amount of "
+        "light. Nina can read if the lamp gives more than {a}/{b} and less than {c}/{d} of its full brightness. At how "
+        "many positions of the dimmer can she read?",
+        "Of the {n} travellers on a night train some are asleep. A conductor remembers only that the sleepers exceed "
+        "{a}/{b} of all travellers and fall short of {c}/{d} of them. How many possibilities does this leave for the "
+        "number of sleepers?",
     ),
 )
 def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
@@ -485,6 +545,12 @@ def fractions_between(a: int, b: int, c: int, d: int, n: int) -> Worked:
         "many km long was the tour?",
         "A goldsmith melts an alloy that weighs {b} grams, of which {a} grams are gold. He stirs in pure gold until "
         "gold makes up exactly {c}/{d} of the weight of the alloy. How many grams of pure gold does he stir in?",
+        "A rectangular garden is {a} m wide and {b} m long. It is enlarged to another rectangle by making width and "
+        "length longer by the same distance, after which the width is {c}/{d} of the length. By what distance, in "
+        "metres, was each of them made longer?",
+        "At an airport {a} people are queuing at gate X and {b} people at gate Y. Then newcomers from a shuttle bus "
+        "split up evenly between the two queues, and nobody leaves. Now the queue at X is {c}/{d} as large as the "
+        "queue at Y. How many newcomers joined the queue at X?",
     ),
 )
 def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
@@ -523,6 +589,11 @@ def same_added_to_both(a: int, b: int, c: int, d: int) -> Worked:
         "and rent use up which percentage of her wages?",
         "The length of a rectangle is shortened by {a}% and its width by {b}%. By how many percent does the area of "
         "the rectangle decrease?",
+        "A programmer has two ideas for making a slow program faster. The first one saves {a}% of its running time, "
+        "and the second one saves {b}% of the running time that is still needed with the first. What percentage of the "
+        "original running time do the two ideas save together?",
+        "With a probability of {a}% a burglar is caught by the dog. If the dog does not catch him, the alarm does so "
+        "with a probability of {b}%; nothing else can catch him. With what probability, in percent, is he caught?",
     ),
 )
 def two_reductions_in_one(a: int, b: int) -> Worked:
@@ -564,6 +635,11 @@ def two_reductions_in_one(a: int, b: int) -> Worked:
         "ones take over the work of the sick in even shares, so that the workshop achieves as much as usual. By which "
         "fraction of the usual amount does the work of a healthy person increase? Reply with an integer or a fraction "
         "in lowest terms.",
+        "Measured in dollars, the peso has become cheaper by {a}/{b}. A machine from abroad costs as many dollars as "
+        "ever, so more pesos have to be paid for it. By which fraction of the earlier number of pesos is it more? Give "
+        "a fraction in lowest terms or an integer.",
+        "On a bicycle tour Pia already has {a}/{b} of the route behind her. The distance that she has covered is which "
+        "fraction of the distance that is still ahead of her? Answer with an integer or a fraction in lowest terms.",
     ),
     test_only=True,
 )
@@ -607,6 +683,12 @@ def fraction_back(a: int, b: int) -> Worked:
         "smaller picture of it, and so on without limit. Outside the small picture, {n} hundredths of the area of the "
         "poster are red. No other red is there, except inside the pictures. Which part of the area of the poster is "
         "red, with all pictures considered? Reply with a fraction in lowest terms.",
+        "At which x-coordinate do the straight lines y = x and y = (x + {n})/100 cross? Give a fraction in lowest "
+        "terms.",
+        "Fresh water enters a fountain at {n} hundredths of a litre per second. A pump also leads one hundredth of all "
+        "the water that runs through the fountain back into its inlet, and the rest flows off. How many litres per "
+        "second run through the fountain, returned water included, once the flow is steady? State a fraction in lowest "
+        "terms.",
     ),
     test_only=True,
 )

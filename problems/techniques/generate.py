@@ -4,7 +4,8 @@ Whether a family comes in all splits, only from validation on, or only in the te
 families change nothing about the others; one that is declared `test_only` was added when a tree had been learned
 already. Wordings 0 to 2 train, 3 validates, 4 and 5 test; instance i belongs to split i mod 3. The retest came when the
 test had been looked at: wordings 6 and 7, and the numbers that the test left over. The third test came when the retest
-had been looked at: wordings 8 and 9, and numbers that no other split has.
+had been looked at, and the fourth when the third had been: wordings 8 and 9, then 10 and 11, and numbers that no
+earlier split has.
 """
 
 from __future__ import annotations
@@ -26,9 +27,16 @@ MATHEMATICS = (
 INVENTED = "lighthouse_log guild_of_bakers hex_game_scoring archive_call_numbers"
 """Domains with conventions of their own, which no model can know: a problem uses their words without defining them."""
 DOMAINS = (*MATHEMATICS.split(), *INVENTED.split())
-SPLITS = (*SHARED, "retest", "third")
-WORDINGS = {"train": (0, 1, 2), "validation": (3,), "test": (4, 5), "retest": (6, 7), "third": (8, 9)}
-EACH = {"train": 2, "validation": 2, "test": 5, "retest": 5, "third": 3}
+SPLITS = (*SHARED, "retest", "third", "fourth")
+WORDINGS = {
+    "train": (0, 1, 2),
+    "validation": (3,),
+    "test": (4, 5),
+    "retest": (6, 7),
+    "third": (8, 9),
+    "fourth": (10, 11),
+}
+EACH = {"train": 2, "validation": 2, "test": 5, "retest": 5, "third": 3, "fourth": 3}
 """Problems a family gives to each split it is in."""
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
@@ -78,8 +86,9 @@ def instances(family: Family, split: str) -> Iterator[tuple[Instance, int]]:
 def _numbers(family: Family, split: str) -> list[Values]:
     """Return the numbers that a split may use, in the order in which it takes them."""
     space = Random(f"techniques/{family.name}").sample(family.space, len(family.space))
-    if split == "third":
-        taken = {instance.values for other in SPLITS[:-1] for instance, _ in instances(family, other)}
+    if split in ("third", "fourth"):
+        earlier = SPLITS[: SPLITS.index(split)]
+        taken = {instance.values for other in earlier for instance, _ in instances(family, other)}
         return [values for values in reversed(space) if values not in taken]
     share = space[SHARED.index("test" if split == "retest" else split) :: len(SHARED)]
     if split == "retest":

@@ -35,6 +35,10 @@ FREE_PLACES = 2
         "the loaf, how many pence could she have earned by selling them instead?",
         "During the bishop's visit to Ostrey his household uses up {a} cossels. The steward settles with the bakers "
         "at {p} pence for every loaf. Name the sum he settles, in pence.",
+        "To win a wager, a juggler in Ostrey has to toss every loaf of {a} cossels into the air and catch it. A "
+        "spectator throws him {p} pence per loaf. What number of pence does the juggler collect?",
+        "The insurance policy of an Ostrey bakery puts bread at {p} pence a loaf. Last night's flood swept away {a} "
+        "cossels. Compute the claim in pence.",
     ),
 )
 def cossels_of_loaves(a: int, p: int) -> Worked:
@@ -71,6 +75,11 @@ def cossels_of_loaves(a: int, p: int) -> Worked:
         "batch. Under thrum, how many ounces of biscuit are stowed on board?",
         "On the eve of a school's sports day in Ostrey {k} pans hold {d} ounces of dough each. If thrum is observed, "
         "what will the finished bread total in ounces?",
+        "Before a village dance {k} wreaths are rolled, and the recipe takes {d} ounces of dough for a wreath. The "
+        "hostess from Ostrey asks for the thrum weight of the whole lot, baked. How many ounces is she told?",
+        "On an Ostrey tombstone is carved that the dead man left {k} sons, and to each of them a trough with {d} "
+        "ounces of dough. All of it was baked on the same evening. Under thrum, state the ounces of bread in the "
+        "entire inheritance.",
     ),
 )
 def weight_by_thrum(k: int, d: int) -> Worked:
@@ -107,6 +116,10 @@ def weight_by_thrum(k: int, d: int) -> Worked:
         "ago, and a pretzel just baked is {p} pence. How many pence does the theatre spend?",
         "Pigs are not choosy, so a swineherd orders {n} barley flats that left the guild's oven {d} days before. On "
         "that first day each would have been {p} pence. Work out in pence what he must hand over now, under sallow.",
+        "An angler needs bait and does not mind {n} bagels that have been lying about for {d} days. On baking day the "
+        "Ostrey stall charged {p} pence for a bagel. What does sallow make of his bill, in pence?",
+        "Notice in a window of the guild: rye rings, today's, {p} pence apiece. Behind the counter lie {n} more rye "
+        "rings, aged {d} days, and sallow is the law. For how much in pence does this older heap go?",
     ),
 )
 def sallow_price(n: int, p: int, d: int) -> Worked:
@@ -142,6 +155,11 @@ def sallow_price(n: int, p: int, d: int) -> Worked:
         "years. How many pence of tollen does the beadle gather?",
         "A new harbour bakery in Ostrey hires {k} hands straight from an apprenticeship that lasted {y} years for "
         "each. It advances their tollen and keeps it back from their wages. In pence, how much is kept back in total?",
+        "A flood has ruined the register, so the guild of Ostrey reckons the tollen of one class anew. In that class "
+        "there were {k} learners, and every learner had {y} years behind him. State the tollen of the class in pence.",
+        "Strolling players put on a farce in which {k} clowns turn into Ostrey bakers, each at the end of {y} years of "
+        "training. A make-believe treasurer demands the proper tollen from them. Which grand total, in pence, does he "
+        "shout?",
     ),
 )
 def tollen_of_apprentices(k: int, y: int) -> Worked:
@@ -176,6 +194,10 @@ def tollen_of_apprentices(k: int, y: int) -> Worked:
         "done?",
         "One sack of charcoal is burnt at each ovening. A guild master means to bake {n} oatcakes, and {c} oatcakes "
         "fit in his oven. With how few sacks of charcoal can he manage?",
+        "During a siege the women of Ostrey must turn out {n} hardtacks. Only a field oven has survived, and it has "
+        "{c} places. Provided that guild law is kept, what is the minimum number of ovenings?",
+        "A tin cockerel on the roof of an Ostrey bakery spins round once per ovening. The guild baker below needs {n} "
+        "scones as fast as possible, and {c} scones is what the oven can hold. How many spins does the cockerel make?",
     ),
 )
 def number_of_ovenings(n: int, c: int) -> Worked:
@@ -211,6 +233,10 @@ def number_of_ovenings(n: int, c: int) -> Worked:
         "until he returns {d} days later. How many ounces will be handed back to him?",
         "Question for would-be masters: some batter, {s} ounces to begin with, has now spent {d} days in gimmel. "
         "State its present weight in ounces.",
+        "Two neighbours in Ostrey bet on the growth of a paste. It weighed {s} ounces on the evening when it was laid "
+        "in gimmel, and {d} days afterwards it is put on the scales again. Which number of ounces settles the bet?",
+        "A painting of the guild's cellar is signed with a riddle. It asks what {s} ounces of raised dough turn into, "
+        "under the rules of gimmel, in {d} days. Solve the riddle in ounces.",
     ),
 )
 def kept_in_gimmel(s: int, d: int) -> Worked:
@@ -247,6 +273,10 @@ def kept_in_gimmel(s: int, d: int) -> Worked:
         "quern, in pence, does the shopkeeper face?",
         "At the castle gate {n} barley rings for the garrison fail on the beam balance, because every ring is {f} "
         "ounces below the mark. Work out the quern that the guild's treasurer books for them, in pence.",
+        "At the Ostrey assizes a baker confesses: there were {n} batons, and from each of them he held back {f} "
+        "ounces. The court passes the case to the guild, which demands the quern. How many pence is that?",
+        "Ledger of the guild's weigh-house. Deficit of a flan: {f} ounces. Flans with exactly this deficit: {n}. The "
+        "line for the quern is blank; fill it in with the right number of pence.",
     ),
 )
 def quern_for_short_weight(n: int, f: int) -> Worked:
@@ -280,6 +310,10 @@ def quern_for_short_weight(n: int, f: int) -> Worked:
         "many barrels roll into the yard of each?",
         "The guild's meadow yields {t} bundles of hay this summer, and {n} Ostrey bakers who keep donkeys settle it "
         "in ambry. Find the number of bundles that end up in one baker's stable.",
+        "A balloon comes down in a field near Ostrey. Its pilot rewards the {n} bakers who cut him loose with {t} "
+        "silver buttons, to be split by ambry. How many buttons does each of the rescuers pocket?",
+        "In ambry, a committee of {n} Ostrey bakers disposes of {t} tickets for the opera. No other bakers are "
+        "involved. Find how many tickets any one of the committee can use.",
     ),
 )
 def parted_by_ambry(t: int, n: int) -> Worked:

@@ -34,6 +34,10 @@ DROUTH_TURNS = 3
         "stones in length, and he has {k} altogether. Which number of points may he chalk on the slate?",
         "Suppose that nothing but spurs makes up somebody's result in Kelvane. There are {k}, and in any one of them "
         "you would count {n} stones. Determine the points that result from this.",
+        "In a prison yard Kelvane is played with bottle caps for stones. Before the whistle convict Dorn manages {k} "
+        "spurs, with {n} caps used up for every spur. What should the warder credit him for the spurs?",
+        "A programmer tests her Kelvane software on a board where there is nothing but spurs. The input says: quantity "
+        "of spurs, {k}; stones in any spur, {n}. What output proves that the software scores correctly?",
     ),
 )
 def spurs_of_stones(k: int, n: int) -> Worked:
@@ -68,6 +72,10 @@ def spurs_of_stones(k: int, n: int) -> Worked:
         "hexagons inside. By how many points does it raise her score?",
         "Row of a Kelvane database: figure, corral; enclosed cells without a stone, {e}; enclosing stones, {s}; value, "
         "missing. Fill in the missing entry.",
+        "At a fair a hypnotist makes a volunteer dream of Kelvane. In the dream {s} stones close a corral, and {e} "
+        "hexagons within stay empty. How many points does the dreamer shout for the corral?",
+        "Chess is out of fashion at the embassy, and Kelvane is in. The ambassador's corral is bounded by {s} stones "
+        "and encloses {e} cells with nothing on them. Calculate its worth.",
     ),
 )
 def value_of_corral(e: int, s: int) -> Worked:
@@ -107,6 +115,11 @@ def value_of_corral(e: int, s: int) -> Worked:
         "During a strike the dockers play Kelvane on an upturned crate. Kuno possesses {p} points and, among other "
         "things, two neighbouring groups, the one of {b} stones, the other of {a}. He fills the gap, the graft is "
         "complete. To what do his points amount at present?",
+        "In a museum a wax figure bends over a Kelvane board, about to make a graft. A plaque gives the figure's "
+        "points up to then, {p}, and the sizes of the groups to be connected, {a} and {b}. Which points belong on a "
+        "new plaque that describes the moment after the graft?",
+        "While they wait for bail, two pickpockets have scratched a Kelvane board into the bench. One of them is at "
+        "{p} points and now grafts his chain of {b} stones to his chain of {a}. State his points from this instant on.",
     ),
 )
 def points_for_graft(p: int, a: int, b: int) -> Worked:
@@ -140,6 +153,10 @@ def points_for_graft(p: int, a: int, b: int) -> Worked:
         "his stones, and the mire turns out to hold {m} of this number. What do they all earn him in stone points?",
         "Let a side in Kelvane have {m} stones in the mire and, with those counted in, {n} stones overall. Determine "
         "the stone points of this side.",
+        "Frost has glued the stones to a garden table, so the end of a Kelvane game can be studied at leisure. Tuva "
+        "owns {n} of the frozen stones, and {m} of hers sit in the mire. Which stone points should she enter?",
+        "The duke of a small country rewards Kelvane with a ducat for each stone point. Master Quill finishes with {m} "
+        "mired stones; his stones in total, the mired ones among them, number {n}. How many ducats does he earn?",
     ),
 )
 def stones_in_the_mire(n: int, m: int) -> Worked:
@@ -179,6 +196,12 @@ def stones_in_the_mire(n: int, m: int) -> Worked:
         "Let {a} be the board points of whoever makes the opening move in Kelvane and {b} the board points of the "
         "opponent. After the adjustment for komar the opponent is in front. Determine the difference of the adjusted "
         "scores.",
+        "Two surgeons relax over Kelvane with komar. Dr Falk, who laid the very first stone, made {a} points on the "
+        "board; Dr Oyen, who moved after her, made {b} and won. How many points lie between the two results, komar "
+        "being counted?",
+        "A bookmaker pays a crown for every point by which the winner is ahead in Kelvane, and komar is always "
+        "applied. Today the side that started has {a} on the board, its rival has {b}, and the rival is the victor. "
+        "How many crowns does the bookmaker pay for this game?",
     ),
 )
 def margin_with_komar(a: int, b: int) -> Worked:
@@ -212,6 +235,10 @@ def margin_with_komar(a: int, b: int) -> Worked:
         "in a lurch, and the children shout the captures with him, from the first to the last, which is number {n}. "
         "What does the wolf's score become?",
         "Take {p} points, add what is earned in Kelvane by a lurch made up of {n} captures, and state the sum.",
+        "In a dentist's waiting room two strangers play Kelvane. The one in the red coat, so far on {p} points, pulls "
+        "off a lurch that comprises {n} captures. How many points are hers when she is called in?",
+        "The parrot of the Kelvane club recites results. It squawks {p}, the tally before a lurch, then {n}, the count "
+        "of captures in this lurch, but it has forgotten the tally afterwards. Supply that tally.",
     ),
 )
 def lurch_of_captures(p: int, n: int) -> Worked:
@@ -249,6 +276,12 @@ def lurch_of_captures(p: int, n: int) -> Worked:
         "it. To how many points is the guide entitled for this hub?",
         "Let P be the pay for a hub in Kelvane. Given are the stake, {t}, the count of stones of the owner in contact "
         "with the hub, {a}, and the count of stones of the adversary in contact with it, {b}. Determine P.",
+        "A fairy tale has the queen play Kelvane against the dragon, with {t} for the stake. Beside her hub the tally "
+        "of her own stones is {a} and the tally of the dragon's stones is {b}. How many points must the dragon allow "
+        "her for the hub?",
+        "Between two races the jockeys sit over Kelvane, and {t} is today's stake. On the cells around the hub of the "
+        "elder jockey one sees, of his stones, {a}, and of the younger one's, {b}, while the remaining cells around it "
+        "are unoccupied. What payment does the elder jockey's hub earn?",
     ),
 )
 def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
@@ -281,6 +314,10 @@ def pay_of_a_hub(t: int, a: int, b: int) -> Worked:
         "Shipwrecked, the crew plays Kelvane with shells. A drouth of the bosun has taken {n} turns, and just before "
         "it he was on {p} points. Which score should now be carved on the palm tree for him?",
         "Take a Kelvane score of {p} and deduct what a drouth costs whose duration is {n} turns. Give the difference.",
+        "A caravan rests in the desert, and its guides unroll a Kelvane board. Omar, who is on {p} points, is struck "
+        "by a drouth, and {n} turns pass until it lifts. At how many points does he resume?",
+        '"I had {p} points, then I had a drouth, and it has taken {n} turns," sighs the old man in a cartoon about '
+        'Kelvane. "Ask me not what I have now." Ask nevertheless, and reply in his place.',
     ),
 )
 def points_after_drouth(p: int, n: int) -> Worked:

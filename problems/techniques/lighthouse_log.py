@@ -37,6 +37,11 @@ FULL_CIRCLE = 360
         "On Tarn Skerry lamp oil is drawn off into bottles that hold a pint each. A cask yields {a} drells, a jug "
         "yields another {b} pints, and every bottle is filled to the top. How many bottles are needed?",
         "Convert a volume of {a} drells {b} pints, given in the measures of the Tarn Skerry light, into pints only.",
+        "A stowaway was caught behind the drums in the hold of the Tarn Skerry tender. The drums contained {a} drells "
+        "of fuel, and a flask under his coat contained {b} pints more that he had siphoned off before. How many pints "
+        "had come aboard, flask and drums together?",
+        "A chemist at the college tests lamp fuel from Tarn Skerry. Of the sample sent to her, {a} drells pass the "
+        "test, and the remaining {b} pints have to be thrown away. What was the size of the sample in pints?",
     ),
 )
 def drells_of_oil(a: int, b: int) -> Worked:
@@ -72,6 +77,11 @@ def drells_of_oil(a: int, b: int) -> Worked:
         "time it lifts after {m} minutes. Ringing by the swale, what is the week's sum of strokes?",
         "In memory of {f} drowned fishermen the lighthouse tolls its bell by the swale, {m} minutes for each man and "
         "each man on a day of his own. How many tolls ring out in memory of all the men?",
+        "Last year dust from a distant volcano veiled the Tarn Skerry light on {f} dates, for {m} minutes on each "
+        "date. The swale was observed every time. How many clangs of the bell does that make for the year?",
+        "A composer writes a symphony with {f} passages in which the lighthouse bell is heard by the swale. Each "
+        "passage goes on for {m} minutes and needs a note of its own for any single stroke. How many bell notes does "
+        "the score contain?",
     ),
 )
 def rung_by_the_swale(f: int, m: int) -> Worked:
@@ -105,6 +115,11 @@ def rung_by_the_swale(f: int, m: int) -> Worked:
         "and {b} steamboats. To what kelter does this amount?",
         "Determine the kelter of a convoy in which {b} ships are driven by steam and the other {a} by sail, as it "
         "would be logged at the light.",
+        "Market women on the quay gamble on the kelter that Tarn Skerry will publish tonight. Since dawn {b} steam "
+        "tugs have gone by the rock, and so have {a} luggers with no engine, only canvas. Which guess wins?",
+        "A jigsaw puzzle for sailors' children is printed with the sea around a lighthouse. Its pieces fit together to "
+        "{a} ships under sail and {b} ships under steam, all on their way past the tower. Give the kelter of the "
+        "picture.",
     ),
 )
 def kelter_of_ships(a: int, b: int) -> Worked:
@@ -140,6 +155,12 @@ def kelter_of_ships(a: int, b: int) -> Worked:
         "without a gap, and {r} pence per night had been agreed. With how many pence did he row home?",
         "A judge hears a quarrel about wages and finds: engaged on hadder at a lighthouse, nightly pay {r} pence, {n} "
         "consecutive nights worked, nothing paid yet. To how many pence is the plaintiff entitled?",
+        "Two brothers play at lighthouse in an attic and keep to the customs of Tarn Skerry. The younger is engaged on "
+        "hadder: {n} uninterrupted nights, {r} pence for each. What amount, in pence, must the elder count into his "
+        "palm?",
+        "To escape his debts, a retired boxer signs on at the light, on hadder and at a rate of {r} pence the night. "
+        "His creditors seize everything that he has earned there in {n} successive nights. How many pence do they "
+        "seize?",
     ),
 )
 def paid_on_hadder(n: int, r: int) -> Worked:
@@ -179,6 +200,12 @@ def paid_on_hadder(n: int, r: int) -> Worked:
         "A bride's father lets the wedding party be rowed across to the lighthouse only if he likes the brailed "
         "height. With {s} inches of swell, the water reaches {h} inches on the staff. Of what brailed height, in "
         "inches, is he told?",
+        "An opera is set on Tarn Skerry, and in its storm scene the tenor has to sing out the brailed height. "
+        "According to the libretto the sea stands at {h} inches on the scale and heaves with {s} inches of swell. "
+        "Which number of inches does he sing?",
+        "Eels may be trapped off the skerry only at certain brailed heights. Tonight's swell amounts to {s} inches; "
+        "tonight's tide, as the eel catcher sees it on a post, amounts to {h} inches. Compute the brailed height for "
+        "him, in inches.",
     ),
 )
 def brailed_height(h: int, s: int) -> Worked:
@@ -212,6 +239,11 @@ def brailed_height(h: int, s: int) -> Worked:
         "the margin he writes the plimmer of these bearings. What number of degrees is that?",
         "On a frosty night the star Capella rises at {a} degrees and the moon sets at {b} degrees, as observed through "
         "the telescope of the lighthouse. Calculate the plimmer of the pair in degrees.",
+        "The dial lock of the rum cupboard at Tarn Skerry opens at the plimmer of two bearings. That of the boathouse "
+        "is {a} degrees, and that of the well is {b} degrees. At what number of degrees does the lock open?",
+        "Somewhere on the seabed lies a treasure, says a ballad about the lighthouse. Take the bearing of {a} degrees "
+        "and the bearing of {b} degrees, it goes on, and row along their plimmer. On which course, in degrees, does "
+        "the ballad send its hero?",
     ),
 )
 def plimmer_of_bearings(a: int, b: int) -> Worked:
@@ -250,6 +282,10 @@ def plimmer_of_bearings(a: int, b: int) -> Worked:
         "murrish. One of the keepers grates his entire portion for a cake. How many coconuts does he grate?",
         "Let {n} bottles of rum, found on the rocks below a lighthouse, be distributed by murrish among its crew of "
         "{k}. Calculate the bottles per head.",
+        "A raft with {n} ivory buttons aboard runs aground under the lighthouse, whose keepers number {k}. That "
+        "evening murrish is done on the kitchen table. What count of buttons does any one keeper put in his pocket?",
+        "The ebb uncovers {n} roof slates that a barge once lost near Tarn Skerry. They fall under murrish, and {k} "
+        "keepers man the light. Compute one keeper's allotment of slates.",
     ),
 )
 def parted_by_murrish(n: int, k: int) -> Worked:
@@ -284,6 +320,10 @@ def parted_by_murrish(n: int, k: int) -> Worked:
         "Smugglers agree to land as soon as the Tarn Skerry light has finished {r} runs, with the light set to {g} "
         "tholes. How many flashes do they have to sit through before they land?",
         "Setting of the light: {g} tholes. Complete runs since dusk: {r}. Calculate the flashes since dusk.",
+        "A deaf watchman follows the light of Tarn Skerry in a mirror and draws a dash for each flash. He goes on "
+        "drawing through {r} repetitions of {g} tholes. How many dashes are on his paper?",
+        "The Tarn Skerry museum sells a toy lantern with a crank. Whenever the crank is turned as far as the stop, the "
+        "lantern gives {g} tholes. A visitor turns it as far as the stop {r} times; how many flashes come out?",
     ),
 )
 def flashes_in_tholes(g: int, r: int) -> Worked:

@@ -54,6 +54,11 @@ def meeting(a: int, r: int, b: int, s: int) -> int:
         "A colony on Mars has weeks of {m} days, numbered from zero within each week, and today is day zero. An "
         "oracle dates an event to exactly {a}^{n} days from today. What number will the day of the event have in its "
         "week?",
+        "A tunnel in a cave forks into {a} tunnels, each of these forks into {a} again, and so on, until there have "
+        "been {n} forkings in a row. One bat hangs at each end that has come about. At dusk the bats fly out in swarms "
+        "of exactly {m} for as long as enough of them are there. How many bats are left in the cave?",
+        "Let x = {a}^{n}. As long as x is not smaller than {m}, replace x by x - {m}. Which value of x is the final "
+        "one?",
     ),
 )
 def power_remainder(a: int, n: int, m: int) -> Worked:
@@ -91,6 +96,11 @@ def power_remainder(a: int, n: int, m: int) -> Worked:
         "the number of its final colour.",
         "A safe has {n} knobs with {a} positions each. A burglar tries every possible setting of the knobs exactly "
         "once, and after every ten tries he takes a nap. How many tries does he make after his last nap?",
+        "Among the multiples of ten that are smaller than {a}^{n}, take the greatest. By how much does {a}^{n} exceed "
+        "it?",
+        "An ice cream parlour offers {a} flavours. A tower consists of {n} scoops, one on top of another, of any "
+        "flavours, and the order of the scoops matters. A sign in the window states in full how many different towers "
+        "exist, but its rightmost figure has fallen off. Which figure has fallen off?",
     ),
 )
 def units_digit_of_power(a: int, n: int) -> Worked:
@@ -128,6 +138,10 @@ def units_digit_of_power(a: int, n: int) -> Worked:
         "On a questionnaire exactly one of {a} boxes is to be ticked for each of {n} questions. A statistician reads "
         "aloud, figure by figure, the number of ways to fill it in. Which figure does she say just before the final "
         "one?",
+        "Divide {a}^{n} by ten and round the quotient down to an integer. With which digit does this integer end?",
+        "A flag consists of {n} stripes from top to bottom, and each stripe has one of {a} colours, where neighbouring "
+        "stripes may be alike. A stadium scoreboard displays the number of all such flags, with one bulb panel for "
+        "every figure. The panel at the right end shows a one. What does the panel next to it show?",
     ),
 )
 def tens_digit_of_power(a: int, n: int) -> Worked:
@@ -166,6 +180,12 @@ def tens_digit_of_power(a: int, n: int) -> Worked:
         "A rocket is due to lift off at {h}:00 by a 24-hour clock, and its countdown takes {n} hours without a hold. "
         "By that clock, at what hour does the countdown have to start?",
         "The sum of {n} and an integer t with 0 ≤ t < 24 leaves remainder {h} on division by 24. What is t?",
+        "The 24 gondolas of a Ferris wheel are numbered from 0 to 23 and pass the ticket booth in this order, again "
+        "and again, gondola 0 right after gondola 23. Since the wheel was started, the gondola at the booth has been "
+        "replaced by the next one {n} times, and gondola {h} is there now. Which gondola was at the booth when the "
+        "wheel was started?",
+        "At what hour did it begin to snow in the valley, if the snowfall went on for {n} hours and was over at {h}:00 "
+        "sharp? The hours of a day are called 0 to 23 there, and the clocks were not adjusted meanwhile.",
     ),
 )
 def clock_backwards(h: int, n: int) -> Worked:
@@ -210,6 +230,13 @@ def clock_backwards(h: int, n: int) -> Worked:
         "There is exactly one way to write {n} as p + q · {b} + r · {b}² + s · {b}³ in which p, q, r and s are "
         "integers from 0 up to but not including {b}. The values of s, r, q and p are put side by side in this order, "
         "and a 0 at the front is dropped. What numeral results?",
+        "In Ruritania there are coins worth one heller, {b} hellers, {b}² hellers and {b}³ hellers. A cashier pays out "
+        "{n} hellers in as few coins as possible. How many coins of each worth are these? Put the four counts side by "
+        "side from the most valuable coin down, skip zeros in front, and state the numeral.",
+        "A depot has {b} halls, each hall {b} aisles, each aisle {b} racks and each rack {b} boxes. Halls, the aisles "
+        "in a hall, the racks in an aisle and the boxes in a rack are numbered from zero, and the label of a box "
+        "consists of these four figures in this order, but without zeros in front. The boxes stand in the order of "
+        "their labels as numbers. Which label is on the box that has exactly {n} boxes before it?",
     ),
 )
 def to_base(n: int, b: int) -> Worked:
@@ -256,6 +283,12 @@ def to_base(n: int, b: int) -> Worked:
         "one with ticket {t}?",
         "Let p be the quadratic polynomial whose coefficients, from the square term down to the constant, are the "
         "digits of {t} from left to right. Evaluate p({b}).",
+        "On an asteroid a week has {b} days and a day has {b} hours. A flight to it is announced as {t}; the digits "
+        "are, in order, the whole weeks, the days beyond these and the hours beyond these. How many asteroid hours "
+        "does the flight take?",
+        "For a game of building there are small cubes, bars made of {b} small cubes in a row, and plates made of {b} "
+        "bars side by side. Lea's parts are listed as {t}, where the left digit counts her plates, the middle digit "
+        "her bars and the right digit her loose small cubes. Of how many small cubes do all these parts consist?",
     ),
 )
 def from_base(t: int, b: int) -> Worked:
@@ -296,6 +329,11 @@ def from_base(t: int, b: int) -> Worked:
         "at its highest figure goes back to zero on its next move and pushes the wheel to its left on by one. There "
         "are plenty of wheels, and all of them show zero until the bear takes {n} steps, each moving the rightmost "
         "wheel on by one. What is the sum of the figures that the wheels show now?",
+        "A composer has to fill a silence of exactly {n} beats with rest signs. There are signs for rests of one beat, "
+        "{b} beats, {b}² beats and {b}³ beats. What is the smallest number of signs that she can write?",
+        "From {n} one is to get down to exactly zero by repeated subtraction. Whatever is subtracted in a step has to "
+        "be a power of {b}; the power with exponent zero is permitted too, and the same power may be used many times. "
+        "How many steps are needed at least?",
     ),
 )
 def fewest_powers(n: int, b: int) -> Worked:
@@ -340,6 +378,13 @@ def fewest_powers(n: int, b: int) -> Worked:
         "On a comet an hour has as many minutes as a day has hours. A storm that lasted {n} comet minutes is recorded "
         "there as {t}, whose figures mean, one by one, whole days, further whole hours and further minutes. How many "
         "hours has a day on the comet?",
+        "At a fun park one token is worth as many chips as one medal is worth tokens. The digits of {t} tell how many "
+        "medals, tokens and chips Pia has won, in this order. Exchanged for nothing but chips, all this would amount "
+        "to {n} chips. How many chips is a token worth?",
+        "All wheels of an odometer carry the same number of figures, from 0 upwards in the usual order. A wheel that "
+        "returns to its 0 pushes the left neighbour on by one figure. The last wheel moves on by "
+        "one figure per km. Having started with every wheel at 0, the odometer displays {t} after a distance that we "
+        "call {n} km. How many figures does a wheel carry?",
     ),
 )
 def find_base(t: int, n: int) -> Worked:
@@ -386,6 +431,12 @@ def find_base(t: int, n: int) -> Worked:
         "over and over. Every day he uses the next password and the next hiding place, beginning on day one with the "
         "first of either list. On which day does he first use password number {r} together with hiding place number "
         "{s}?",
+        "Hugo owes a whole number of dollars. If he paid as much of it as possible with {a}-dollar bills, there would "
+        "be {r} dollars still to pay; if he did the same with {b}-dollar bills, there would be {s} dollars still to "
+        "pay. What is the lowest possible debt in dollars?",
+        "Climbing the stairs of a lighthouse {a} at a time, Mo finds that {r} stairs remain at the top for one shorter "
+        "stride. Climbing them {b} at a time, he finds that {s} stairs remain. How many stairs must the lighthouse "
+        "have at the very least?",
     ),
 )
 def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
@@ -427,6 +478,12 @@ def two_remainders(a: int, r: int, b: int, s: int) -> Worked:
         "goes on with a new one, even in the middle of a parcel. After how many parcels have exactly {c} stamps of "
         "the current roll been used for the first time?",
         "Positive integers x and y satisfy {a}x = {m}y + {c}. How small can x be?",
+        "The multiples {a}, 2 · {a}, 3 · {a} and so on are written in a list. At which place of the list is the first "
+        "of them that is greater by {c} than some multiple of {m}?",
+        "Coaches with {a} skiers each arrive at a cable car. Its cabin departs only with exactly {m} skiers on board, "
+        "but departs every time that so many are there. At some moment after a coach has arrived and all possible "
+        "departures are over, just {c} skiers are waiting. How many coaches have arrived by then, if this is the "
+        "earliest such moment?",
     ),
 )
 def circle_jumps(a: int, m: int, c: int) -> Worked:
@@ -472,6 +529,11 @@ def circle_jumps(a: int, m: int, c: int) -> Worked:
         "Along a ski trail red flags stand every {a} metres, blue flags every {b} metres and white flags every {c} "
         "metres, measured from the start. The first point after the start with a flag of every colour is the finish, "
         "and Jo falls {k} metres in front of it. How many metres has she skied by then?",
+        "Let n be a positive integer. Divided by {a} it leaves the remainder {a} - {k}, divided by {b} the remainder "
+        "{b} - {k}, and divided by {c} the remainder {c} - {k}. How small can n be?",
+        "A printed diary may be bound in booklets of {a} pages, of {b} pages or of {c} pages. Whichever of these is "
+        "taken, all booklets are printed to the last page, apart from the final booklet, in which precisely {k} pages "
+        "stay blank. What is the smallest possible number of printed pages?",
     ),
 )
 def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
@@ -516,6 +578,13 @@ def common_shortfall(a: int, b: int, c: int, k: int) -> Worked:
         "of it remain?",
         "Written in base {m}, a whole number N ends in a digit worth {r}. The number {k}N + {c} is written in base "
         "{m} as well. What is its final digit worth, when all numerals in this text are decimal?",
+        "The typesetter of a saga puts {m} lines on a page. A chapter fills a number of pages and {r} lines of one "
+        "more page, and this is so for each of its {k} chapters. He sets the {k} chapters one right after another, "
+        "followed by an epilogue of {c} lines, with no line left empty in between. How many lines are on the last "
+        "page, which does not get full?",
+        "In an old currency a shilling was {m} pence. A barrel of tar cost several shillings and {r} pence. Somebody "
+        "bought {k} such barrels, had to pay the carter {c} pence as well, and put down the whole sum in shillings as "
+        "far as possible. How many single pence did he put down with them?",
     ),
 )
 def remainder_of_combination(m: int, r: int, k: int, c: int) -> Worked:
@@ -559,6 +628,11 @@ def remainder_of_combination(m: int, r: int, k: int, c: int) -> Worked:
         "the road into ten equal sections, numbered from zero to nine towards the chapel, and picks the one with the "
         "treasure. He splits that section in the same manner, and so on without end. What is the number of the "
         "section that he picks at split {k}?",
+        "A long queue of pupils recites the decimals of {a}/{q}. The pupil at the head of the queue says the tenths "
+        "digit, the pupil behind says the hundredths digit, and everyone further back says the digit that follows. "
+        "Which digit is said by pupil number {k}, if the pupil at the head is number one?",
+        "Let x = {a}/{q}, and let [z] stand for the greatest integer that does not exceed z. Compute [10^{k} · x] - 10 "
+        "· [10^({k} - 1) · x].",
     ),
 )
 def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
@@ -607,6 +681,13 @@ def decimal_cycle_digit(a: int, q: int, k: int) -> Worked:
         "that on the right wire. All beads are moved to the same wires of a third abacus, which was empty and has "
         "further wires on the left. Then {b} beads on a wire are replaced by one bead on the next wire to the left, "
         "as long as this can be done. Which numeral, without zeros in front, do the wires finally show?",
+        "A pirate crew with {b} fingers per pirate has built its whole place-value notation on this number. The log "
+        "says, in that notation, that the iron chest holds {x} pearls and the oak chest {y}. What should the log say, "
+        "in the same notation, for the pearls of both chests combined?",
+        "In a kingdom {b} pennies make a groat and {b} groats make a crown. A purse is described by its groats and "
+        "then its pennies, two figures side by side. The purses {x} and {y} are emptied onto one heap, and the heap is "
+        "changed into as few coins as possible. Give the figures for crowns (unless there are none), groats and "
+        "pennies side by side.",
     ),
 )
 def base_addition(x: int, y: int, b: int) -> Worked:
@@ -652,6 +733,12 @@ def base_addition(x: int, y: int, b: int) -> Worked:
         "Two poets add stanzas to an epic by turns. The first stanza and the second have a single line each, and "
         "every other has as many lines as the two stanzas just before it combined. Stanza {n} is to be divided among "
         "{m} actors, all with equally many lines. At least how many of its lines have to be struck out?",
+        "A staircase has one step fewer than {n}. Mia can climb it by going up one step or two steps at a time, in any "
+        "mixture, and two climbs differ if she treads on different steps. She notes each possible climb on a slip of "
+        "paper and ties the slips in bundles of {m} while she has enough. How many slips remain?",
+        "A screen shows a zero on the left and a one on the right. At every beep, the right number moves over to the "
+        "left, and the sum of the two numbers that were shown so far appears on the right. After {n} beeps the number "
+        "on the left is divided by {m}. What is the remainder?",
     ),
     test_only=True,
 )

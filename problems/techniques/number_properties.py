@@ -72,6 +72,11 @@ def odd_part(n: int) -> int:
         "number of dollars. There is at least one winner. How many different numbers of winners are possible?",
         "The curve y = {n}/x is drawn in a coordinate plane. Through how many points does it pass whose coordinates "
         "are both positive integers?",
+        "A ratchet with k teeth turns by exactly one tooth at each click, always the same way, and k may be any whole "
+        "number from one up. After {n} clicks the ratchet is in its starting position. How many different values can k "
+        "have?",
+        "For a positive integer k, let g be the greatest integer that goes into both k and {n}. How many values of k "
+        "are equal to their g?",
     ),
 )
 def divisor_count(n: int) -> Worked:
@@ -110,6 +115,11 @@ def divisor_count(n: int) -> Worked:
         "A magic tower clock strikes once in its first hour, twice in its second, three times in its third, and so "
         "forth for ever. A guest listened through two or more whole hours in a row and heard exactly {n} strokes. How "
         "many different stays agree with that?",
+        "Let T(k) be 1 + 2 + ... + k for positive integers k, and let T(0) = 0. How many pairs (i, k) of non-negative "
+        "integers satisfy T(k) - T(i) = {n}, if k has to exceed i by more than one?",
+        "In two or more jumps a grasshopper crosses a plank that is {n} inches long, from its one end exactly to the "
+        "other. The first jump measures a whole number of inches, no less than one inch, and each further jump is an "
+        "inch longer than the jump before it. How many different crossings of this sort exist?",
     ),
 )
 def consecutive_sums(n: int) -> Worked:
@@ -148,6 +158,11 @@ def consecutive_sums(n: int) -> Worked:
         "centimetres?",
         "There are {n} beekeepers, numbered from one on. Beekeeper number k comes to the market on day k and on every "
         "k-th day after that, and always brings k jars of honey. How many jars are brought to the market on day {n}?",
+        "While k takes every positive integer as its value, gcd(k, {n}) takes only a limited number of values. What is "
+        "the sum of these values, each of them added just once?",
+        "The {n} members of a sports club could train in teams of equal size in several ways, from teams of a single "
+        "member up to one team of everybody. For each possible team size the secretary buys one net with as many balls "
+        "in it as a team of this size has members. How many balls does she buy?",
     ),
 )
 def divisor_sum(n: int) -> Worked:
@@ -186,6 +201,11 @@ def divisor_sum(n: int) -> Worked:
         "Every vase at an auction is sold for {n} dollars. A dealer buys vases, at least one, and her bill in dollars "
         "turns out to be the square of an integer. What is the least number of vases that she can have bought?",
         "The geometric mean of {n} and a positive integer z is itself an integer. Determine the smallest such z.",
+        "For some positive integers z the square root of the fraction {n}/z is a rational number. Find the smallest "
+        "such z.",
+        "The bell of a lighthouse rings {n} times on every day. Starting with his first day of service, a keeper keeps "
+        "a count of all its rings up to the present. At the end of which day of service is this count for the first "
+        "time a whole number multiplied by itself?",
     ),
 )
 def square_multiplier(n: int) -> Worked:
@@ -224,6 +244,11 @@ def square_multiplier(n: int) -> Worked:
         "One serial runs for {a} minutes and another for {b} minutes. An editor cuts both into episodes, and all "
         "episodes of the two serials are to be equally long, a whole number of minutes. How many episode lengths are "
         "available to him?",
+        "A positive integer d has the property that {a}x + {b}y is a multiple of d for any choice of integers x and y. "
+        "How many such d exist?",
+        "A fence with the shape of an L has one arm of {a} yards and another of {b} yards. There is a post at the "
+        "corner, a post at either end, and the distance from post to post along the fence is always the same whole "
+        "number of yards. How many distances are possible?",
     ),
 )
 def common_divisor_count(a: int, b: int) -> Worked:
@@ -260,6 +285,11 @@ def common_divisor_count(a: int, b: int) -> Worked:
         "colours are there?",
         "What is the largest base in which the decimal numbers {a}, {b} and {c}, once converted to it, all end in one "
         "and the same digit?",
+        "For some integer t the three differences {a} - t, {b} - t and {c} - t are all multiples of d. What is the "
+        "largest integer that d can be?",
+        "Someone has dripped paint on the rim of a cart wheel, so that it leaves one spot on the straight road at each "
+        "turn. There are spots {a}, {b} and {c} inches from a milestone, all on the same side of it, and the "
+        "circumference of the wheel is a whole number of inches. At most how many inches is the circumference?",
     ),
 )
 def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
@@ -301,6 +331,13 @@ def same_remainder_divisor(a: int, b: int, c: int) -> Worked:
         "out together and go on without a rest, and after {m} minutes they are back at the pier at the same moment "
         "for the first time. Counted in minutes, the two times for a round are both multiples of {g}, and no greater "
         "whole number has them both as multiples. How many minutes does Mia need for a round?",
+        "A rectangle is {a} mm wide and x mm high, where x is an integer. The largest squares with sides of a whole "
+        "number of mm that can tile it have sides of {g} mm. Copies of the rectangle, none of them rotated, can be "
+        "laid together to form a square, and the smallest such square has sides of {m} mm. What is x?",
+        "In a ballet he repeats a figure of {a} steps without end while she repeats a figure of some other number of "
+        "steps, and they make each step at the same moment. Having begun their figures together, they first end them "
+        "together after {m} steps. The largest section, in steps, that divides both figures evenly is {g} steps. How "
+        "many steps are there in her figure?",
     ),
 )
 def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
@@ -338,6 +375,12 @@ def partner_from_gcd_and_lcm(a: int, g: int, m: int) -> Worked:
         "Solar panels, all of them squares of the same size, are mounted side by side on a flat roof of {a} by {b} "
         "feet, so that they cover it and do not stick out. An electrician runs one cable to each panel, and no other "
         "panel size would require fewer cables. How many cables are there?",
+        "Astronauts roof a hall of {a} by {b} metres with identical square plates, edge to edge, without cutting any "
+        "and without an overhang. A rocket can bring only one plate per flight, however big or small it is. With the "
+        "best choice of plate, how many flights are necessary?",
+        "A ballroom wall, {a} inches long and {b} inches high, is to disappear completely behind mirrors. The mirrors "
+        "have to be square and of equal size, must not overlap, and none may extend beyond the wall. Each of them "
+        "hangs on a hook of its own. How many hooks does the decorator need at least?",
     ),
 )
 def largest_square_tiles(a: int, b: int) -> Worked:
@@ -378,6 +421,11 @@ def largest_square_tiles(a: int, b: int) -> Worked:
         "A customer and a shop both have notes of {n} dollars and notes of k dollars in unlimited number, and no "
         "other money. For how many whole numbers k from one up to {n} can the customer pay exactly one dollar, with "
         "change given if necessary?",
+        "Certain complex numbers z satisfy z^{n} = 1, although z^m differs from 1 for every positive integer m smaller "
+        "than {n}. How many are they?",
+        "A cogwheel with {n} teeth drives another cogwheel, which has k gaps for these teeth. While they keep turning, "
+        "every tooth is to enter every gap sooner or later. For how many of the whole numbers k from one to {n} is "
+        "that the case?",
     ),
 )
 def coprime_count(n: int) -> Worked:
@@ -417,6 +465,12 @@ def coprime_count(n: int) -> Worked:
         "and the last stage is as long as the others. Which figure has the rust destroyed?",
         "Ravi wants to type a four-digit multiple of eleven, but the key for its third digit does not respond, and "
         "just {a}{b}{c} appears. Which digit is on that key?",
+        "Four cards with a digit on each lie side by side, so that they show a four-digit number, and this number is a "
+        "multiple of eleven. The card at the left end shows {a}, the second one {b}, and the card at the right end "
+        "{c}. The third card lies face down. What digit is hidden on it?",
+        "In some empire, games were held in precisely those years whose number can be divided by eleven without "
+        "remainder. A chronicle describes such games, but a moth has been at the four-digit year: its first two "
+        "figures are {a}{b}, the next one is eaten, and the last figure is {c}. Which figure has the moth eaten?",
     ),
 )
 def missing_digit_for_eleven(a: int, b: int, c: int) -> Worked:
@@ -452,6 +506,10 @@ def missing_digit_for_eleven(a: int, b: int, c: int) -> Worked:
         "cake bore the number of the birthday in candles, a new candle for each digit. How many candles were used in "
         "all?",
         "For a positive integer k let L(k) be the number of its decimal digits. Evaluate L(1) + L(2) + ... + L({n}).",
+        "From day 1 to day {n} of his sentence a prisoner scratches the number of the day into the wall of his cell. "
+        "Scratching a figure takes him one minute. How many minutes has he spent on this by the end of day {n}?",
+        "Behind the point, the decimal 0.123456789101112... lists the positive integers in order. It breaks off after "
+        "the integer {n} has been listed completely. How many decimal places does it have?",
     ),
 )
 def page_digits(n: int) -> Worked:
@@ -486,6 +544,11 @@ def page_digits(n: int) -> Worked:
         "A star is exactly 10^{n} km away from a base. A probe that flies straight from the base to the star has {k} "
         "km left to go. It signals the distance covered so far in decimal notation, sending d beeps for a digit d. "
         "How many beeps is that?",
+        "A fair expects visitor number 10^{n} some day, and {k} people have visited it so far. A board displays how "
+        "many more visitors have to come until that one is inside, and each digit d on the board is held by d nails. "
+        "How many nails hold all its digits?",
+        "There is exactly one way to write 10^{n} - {k} as c_0 + c_1 · 10 + c_2 · 10² + ... with integer coefficients "
+        "from 0 to 9. Find c_0 + c_1 + c_2 + ... for it.",
     ),
 )
 def digits_below_power_of_ten(n: int, k: int) -> Worked:
@@ -524,6 +587,12 @@ def digits_below_power_of_ten(n: int, k: int) -> Worked:
         "then the columns, the two results add up to {n}. Of how many squares does the bar consist?",
         "Ole buys pencils of one kind. The number of pencils is prime, and so is the price of one pencil in cents. "
         "Number and price come to {n} when they are added. How many cents does he pay for all the pencils?",
+        "Two lamps begin to blink at the same moment. One of them blinks every p seconds and the other every q "
+        "seconds, where p and q are primes with p + q = {n}. After how many seconds do the lamps blink at the same "
+        "moment again for the first time?",
+        "The menu of a canteen has {n} lines, each of which names either a soup or a pudding. The number of soups is "
+        "prime, and so is the number of puddings. A lunch is one soup with one pudding. How many different lunches can "
+        "be ordered?",
     ),
 )
 def primes_with_odd_sum(n: int) -> Worked:
@@ -567,6 +636,12 @@ def primes_with_odd_sum(n: int) -> Worked:
         "At breakfast the trip meter of a motorbike had a three-digit reading. Its tens digit was {m}, and its "
         "hundreds digit and its units digit made {s} together. Exactly {d} km later the meter showed the same digits "
         "in reverse order. What was the reading at breakfast?",
+        "The frequency of a control tower is a three-digit number of kHz. A pilot sets the digits on her radio in the "
+        "wrong direction, last one first, and so ends up {d} kHz too high. The digit in the middle is {m}; the digits "
+        "on either side of it have the sum {s}. What is the frequency of the tower in kHz?",
+        "An apprentice who is used to a script that runs from right to left misreads how many nails are in stock. He "
+        "believes that there are {d} nails more than there really are. The true number is written with three figures, "
+        "of which the second is {m}, while the remaining two amount to {s}. How many nails are in stock?",
     ),
 )
 def reversed_digits(m: int, s: int, d: int) -> Worked:
@@ -612,6 +687,14 @@ def reversed_digits(m: int, s: int, d: int) -> Worked:
         "of length {n} fits into it with one corner at the right angle and the opposite corner on the hypotenuse. How "
         "many choices are there for the horizontal and the vertical length, if exchanging unequal lengths gives "
         "another choice?",
+        "The base and the top of a quadrilateral are parallel, and their lengths x and y in cm are whole numbers. A "
+        "parallel to them through the point where the diagonals cross meets the two other sides, each at a distance of "
+        "{n} cm from that point. How many pairs (x, y) can occur? For x and y that differ, (x, y) and (y, x) are "
+        "different pairs.",
+        "On two neighbouring circular tracks toy trains run in opposite directions, a red train with a lap time of x "
+        "seconds and a blue train with a lap time of y seconds, both whole numbers. From one passing to the next "
+        "passing it is always {n} seconds. How many different combinations (x, y) are there, where the red time is "
+        "stated first?",
     ),
     test_only=True,
 )
@@ -651,6 +734,11 @@ def unit_fraction_pairs(n: int) -> Worked:
         "before it as after it?",
         "For how many integers n with {a} ≤ n ≤ {b} does the curve xy = n pass through an odd number of points whose "
         "coordinates are both positive integers?",
+        "The positive integers that divide n are to be coloured, exactly half of them red and the other half green. "
+        "For how many integers n with {a} ≤ n ≤ {b} is this impossible?",
+        "On a table there is a coin for each whole number from {a} to {b}, both included, and all coins show heads. "
+        "The coin for n is then turned over once for every way of dealing n cards into piles of equal size, where a "
+        "single pile and piles of one card are ways as well. How many coins show tails afterwards?",
     ),
     test_only=True,
 )

@@ -60,6 +60,12 @@ def has_fourth(a: int, b: int, c: int) -> bool:
         "many decimetres is the duck's breast ahead of the nearer place, along its course?",
         "In the coordinate plane a straight line passes through (u, {h}) and (u + {d}, {t}). It meets the x-axis where "
         "x = v. Compute u - v.",
+        "The two straight legs of a stepladder meet at a hinge. They stand {t} inches apart on an even floor, and a "
+        "taut horizontal chain, {d} inches above this floor, spans the {h} inches from leg to leg. How many inches is "
+        "the chain below the hinge?",
+        "A carrot gets thinner evenly until it ends in a point. At its head it is {t} mm thick, and {d} mm further "
+        "down, measured along its axis, only {h} mm. How many millimetres of carrot, again along the axis, follow "
+        "below that second spot?",
     ),
 )
 def up_to_the_common_tip(h: int, t: int, d: int) -> Worked:
@@ -104,6 +110,12 @@ def up_to_the_common_tip(h: int, t: int, d: int) -> Worked:
         "Divers find that a coral reef has grown without any change in the form of its outline. Every distance across "
         "the old reef is to the increase of that distance as {m} to {n}. Seen from above, the reef now takes up {s} "
         "ares. By how many ares has it grown?",
+        "A felt letter for a costume covers {s} square centimetres. In the wash it shrinks, but its outline stays "
+        "similar to what it was. Its height after the wash is to the height lost in the wash as {m} to {n}. By how "
+        "many square centimetres has the felt shrunk?",
+        "An ellipse of area {s} contains a second ellipse, which is the first one scaled down about their common "
+        "midpoint. On every ray from this midpoint, the section within the second ellipse and the section between the "
+        "two ellipses have the ratio {m} : {n}. Calculate the area between the two ellipses.",
     ),
 )
 def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
@@ -144,6 +156,11 @@ def rest_of_similar_figure(s: int, m: int, n: int) -> Worked:
         "A rubber band is stretched tightly around a set of thin nails in a board. At each nail where the band bends, "
         "Ruth reads off the angle on its inner side, and only the rusty nail is still to come. So far her readings "
         "make {s} degrees together. Which reading, in degrees, does the bend at the rusty nail give?",
+        "A metal strip is bent into a convex cookie cutter whose sides are all straight. At all its bends except one, "
+        "the angles inside the cutter total {s} degrees. How many degrees does the cutter have at that one bend?",
+        "Straight ski lanes, joined end to end, close into a convex circuit. At each joint a sign gives the angle "
+        "between the two lanes that join there, taken within the circuit, but one sign is snowed in. The signs that "
+        "can be seen give {s} degrees altogether. What does the snowed-in sign give, in degrees?",
     ),
 )
 def missing_polygon_angle(s: int) -> Worked:
@@ -187,6 +204,14 @@ def missing_polygon_angle(s: int) -> Worked:
         "{a} degrees on the way from E to F and through {b} degrees on the way from G to H. Skaters leave straight "
         "tracks from E to G and from F to H. Standing where the tracks meet, by how many degrees must one turn from "
         "facing E to facing F?",
+        "Two straight lead bars run from rim to rim of a round stained-glass window and intersect away from its "
+        "middle. Red glass fills one of the four fields between them, and green glass the field vertically opposite. "
+        "The rim of the window has {a} degrees along the red field and {b} degrees along the green field. What is the "
+        "angle, in degrees, at the red field's inner corner?",
+        "A Martian colony lies under a circular dome with airlocks N, O, P and Q, named as they follow one another "
+        "around its wall. One dead straight monorail connects N with P, another O with Q. The section of wall from N "
+        "to O bends through {a} degrees and the section from P to Q through {b} degrees. Where the monorails "
+        "intersect, what angle in degrees opens towards the section from N to O?",
     ),
 )
 def angle_between_chords(a: int, b: int) -> Worked:
@@ -219,6 +244,11 @@ def angle_between_chords(a: int, b: int) -> Worked:
         "gilded. What number of square millimetres of gold leaf covers it exactly?",
         "Laser posts guard a statue in a museum. There are three of them, and level beams of {a} dm, {b} dm and {c} dm "
         "run from post to post. Calculate the floor space, in square decimetres, that the beams shut in.",
+        "In the plane, the vectors v and w have the lengths {a} and {b}, and v - w has the length {c}. What is half of "
+        "the area of the parallelogram that v and w span?",
+        "A cook rolls out marzipan and trims it with three straight cuts, so that the flat piece left over has edges "
+        "of {a}, {b} and {c} cm and no others. Its upper side is dusted with one gram of cocoa for each square "
+        "centimetre. How many grams of cocoa does that take?",
     ),
 )
 def heron_area(a: int, b: int, c: int) -> Worked:
@@ -259,6 +289,13 @@ def heron_area(a: int, b: int, c: int) -> Worked:
         "long. How many square metres does the pasture have?",
         "The bisectors of all interior angles of a convex polygon go through one common point, and the distance of "
         "this point from one of the sides is {r}. The sides add up to {p}. Compute the area of the polygon.",
+        "The bottom of an upright tin is convex and has several straight edges, from each of which a flat wall goes "
+        "straight up. A ball with a radius of {r} mm rests on the bottom and touches every wall at once. The edges of "
+        "the bottom have a total length of {p} mm. How many square millimetres does the bottom measure?",
+        "The round dial of an old watch is set into an eight-cornered convex gold plate, and just reaches each of its "
+        "eight edges. An engraver follows these edges with his needle, {p} lines in total. From the middle of the dial "
+        "to its rim there are {r} lines. If a line is a unit of length, how many square lines has the plate with the "
+        "dial?",
     ),
 )
 def area_around_a_circle(p: int, r: int) -> Worked:
@@ -302,6 +339,12 @@ def area_around_a_circle(p: int, r: int) -> Worked:
         "where its line brushes the tent. How many yards of string does that take?",
         "A point Z lies outside a circle of diameter {q}, and the least distance from Z to this circle is {p}. Another "
         "circle, with centre Z, cuts the given one at right angles. What is the radius of the other circle?",
+        "A circle passes through the points (0, {p}) and (0, {p} + {q}) and is tangent to the x-axis at a point whose "
+        "x-coordinate is positive. Determine this x-coordinate.",
+        "On a tabletop with a thin round lid lying on it, a spider spins two straight threads from one speck. The "
+        "first comes to the edge of the lid after {p} mm and runs under the lid for another {q} mm until it comes out. "
+        "The second ends at the edge of the lid, and would not run under the lid even if it were spun on. What is the "
+        "length of the second thread in mm?",
     ),
 )
 def tangent_and_secant(p: int, q: int) -> Worked:
@@ -344,6 +387,12 @@ def tangent_and_secant(p: int, q: int) -> Worked:
         "Driveways of {r} and {s} furlongs lead off the same side of a dead straight country lane, both at right "
         "angles to it, each up to a farmhouse door. A crow needs to fly {d} furlongs from door to door. How many "
         "furlongs must the postman ride on the lane from one driveway to the other?",
+        "Two lamps hang on plumb cords, {r} dm and {s} dm long, from hooks in an even horizontal ceiling. A garland of "
+        "{d} dm is stretched straight from the lower end of one cord to the lower end of the other. How many "
+        "decimetres is it from hook to hook?",
+        "A penny-farthing stands on a level street. Its front wheel has a radius of {r} thumbs, its rear wheel one of "
+        "{s} thumbs, and from hub to hub it is {d} thumbs. If a thumb is a unit of length, how many thumbs of street "
+        "lie between the places where the wheels touch it?",
     ),
 )
 def outer_tangent(r: int, s: int, d: int) -> Worked:
@@ -391,6 +440,12 @@ def outer_tangent(r: int, s: int, d: int) -> Worked:
         "Light runs {b} cm from a point G to a point M of a flat mirror, is reflected there, and runs {c} cm on to a "
         "point H. G and H are {a} cm apart. The perpendicular to the mirror at M intersects the segment GH at K. "
         "Determine GK in centimetres.",
+        "A rhombus lies in triangle XYZ so that X is one of its corners, two of its sides run along XY and XZ, and its "
+        "corner opposite X is a point T of the side YZ. Given XY = {b}, XZ = {c} and YZ = {a}, determine YT.",
+        "A surveyor is {b} chains from a chimney and {c} chains from a steeple, which are {a} chains away from each "
+        "other. On the straight line between these two, her assistant puts a pole in such a place that, looking from "
+        "the pole to either of them, the surveyor has to turn by the same angle. How many chains lie between the pole "
+        "and the chimney?",
     ),
 )
 def pieces_by_bisector(a: int, b: int, c: int) -> Worked:
@@ -434,6 +489,11 @@ def pieces_by_bisector(a: int, b: int, c: int) -> Worked:
         "the axis. A father waits {b} ft from the axis, and at this moment the white horse is {d} ft from him, "
         "everything measured horizontally. Let x ft be his distance from the black horse at the same moment. What is "
         "the square of x?",
+        "Two trains left Oxby together on a dead straight track, one eastwards and one westwards, and each is {a} "
+        "miles from Oxby by now. A windmill is {b} miles from Oxby and {d} miles from the eastbound train, as the crow "
+        "flies over flat land. Find the square of the windmill's distance, in miles, from the westbound train.",
+        "In triangle ABC, AB = {a}, AC = {b} and BC = {d}. The side BA is prolonged beyond A by its own length, up to "
+        "a point E. What is the value of CE * CE?",
     ),
 )
 def parallelogram_law(a: int, b: int, d: int) -> Worked:
@@ -474,6 +534,12 @@ def parallelogram_law(a: int, b: int, d: int) -> Worked:
         "distance, in metres, separates her from Nell?",
         "The base of a pyramid is a rectangle. Of the edges that run up to the apex, three consecutive ones are, in "
         "this order, {a}, {b} and {c} long. Find the length of the one that is left.",
+        "A kite flies above a rectangular beach. Flags stand at the four ends of the beach, clockwise a red, a white, "
+        "a blue and a green one. As the crow flies, the kite is {a} fathoms from the foot of the red flag, {b} fathoms "
+        "from that of the white and {c} fathoms from that of the blue flag. How many fathoms is it from the foot of "
+        "the green flag?",
+        "The vectors e and f are perpendicular. A vector x satisfies |x| = {a}, |x - e| = {b} and |x - e - f| = {c}. "
+        "How large is |x - f|?",
     ),
 )
 def fourth_corner_distance(a: int, b: int, c: int) -> Worked:
@@ -514,6 +580,13 @@ def fourth_corner_distance(a: int, b: int, c: int) -> Worked:
         "The grooved part has g * pi square millimetres. What is the value of g?",
         "All sides of a regular polygon are {c} units long. Subtracting the area of its inscribed circle from that of "
         "its circumscribed circle leaves w * pi. Which number is w?",
+        "A bead is a wooden ball with a cylindrical hole drilled right through it, and the axis of the hole goes "
+        "through the centre of the ball. Measured on the wall of the hole, the hole is {c} mm long. At half of this "
+        "length the bead is sawn apart at right angles to the hole, which lays bare a flat face of wood. How many "
+        "times pi is the area of this face, in square millimetres?",
+        "A photograph of an annular eclipse shows the dark moon precisely in the middle of the bright sun, both as "
+        "discs. Someone draws a straight stroke across, from one border of the sun to another, which only just reaches "
+        "the moon's border and is {c} units long. What multiple of pi, in square units, is the bright part of the sun?",
     ),
 )
 def ring_from_chord(c: int) -> Worked:
@@ -561,6 +634,14 @@ def ring_from_chord(c: int) -> Worked:
         "the one opposite, mark off four zones. The children's zone lies along one of the parallel sides and has {s} "
         "square yards, the divers' zone along the other has {t}. How many square yards of water does the pool have in "
         "total?",
+        "Ridge and eaves of a flat roof slope are parallel, its two other edges are not. Under it, one straight beam "
+        "goes from the left end of the ridge to the right end of the eaves, and another from the right end of the "
+        "ridge to the left end of the eaves. Of the slope, {s} square yards lie between the beams and the ridge and "
+        "{t} between the beams and the eaves. How many square yards does the entire slope have?",
+        "A flat hourglass figure consists of two triangles with nothing but one vertex in common. Their sides opposite "
+        "this vertex are parallel, and each of the other sides of one triangle is continued in a straight line by a "
+        "side of the other. The triangles have the areas {s} and {t}. An elastic band is put tightly round the whole "
+        "figure; what area does it enclose?",
     ),
 )
 def trapezoid_by_diagonals(s: int, t: int) -> Worked:
@@ -607,6 +688,12 @@ def trapezoid_by_diagonals(s: int, t: int) -> Worked:
         "straight seam that runs from the left wing edge to the right one. From the nose backwards, the seam parts the "
         "left wing edge in the ratio {a} : {b} and the right one in the ratio {c} : {d}. How many square decimetres of "
         "silk are in the kite?",
+        "On one ray from O lie K and, farther out, M, with OK : KM = {a} : {b}. On another ray from O, not along the "
+        "same line, lie L and, farther out, N, with OL : LN = {c} : {d}. Triangle OMN has area {s}. Compute the area "
+        "of KMNL.",
+        "A triangular moor of {s} hectares has been on fire in its western corner, as far as a straight ditch. Of one "
+        "moor edge that begins in this corner, the burnt and the green length are in the ratio {a} : {b}, and of the "
+        "other edge that begins there, in the ratio {c} : {d}. How many hectares are still green?",
     ),
 )
 def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
@@ -650,6 +737,11 @@ def areas_with_common_angle(s: int, a: int, b: int, c: int, d: int) -> Worked:
         "A corner shelf is screwed to two perpendicular walls, along {a} inches of one and {b} inches of the other, "
         "and its front edge is straight. Grandma wants to put a round plate flat on it, as big as possible, with "
         "nothing jutting out. Which radius in inches may the plate have at most?",
+        "Triangle OUV has a right angle at O, and OU = {a}, OV = {b}. The incircle of the triangle touches the side OU "
+        "at the point W. Determine OW.",
+        "Canvas is stretched between an upright mast and a horizontal boom. It runs {a} spans up the mast and {b} "
+        "spans out along the boom from where they join, and its third border is a straight line. The captain has the "
+        "largest possible circular emblem painted on it. How many spans does this emblem measure from centre to edge?",
     ),
     test_only=True,
 )

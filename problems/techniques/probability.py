@@ -38,6 +38,12 @@ CHANCES = tuple((a, b) for b in range(3, 9) for a in range(1, b) if gcd(a, b) ==
         "On its nightly round a fox sniffs at {n} henhouses. Each of these has been left unbolted with chance {a}/{b}, "
         "independently of its neighbours. How probable is it that the fox finds any of them unbolted? Reduce the "
         "fraction.",
+        "A courier has {n} mountain passes ahead of her, one beyond the other. Snow blocks each pass with probability "
+        "{a}/{b}, independently of the rest. What is the probability, in lowest terms, that some pass on her route is "
+        "blocked?",
+        "A chain of {n} fairy lights goes dark as soon as any bulb in it is dead. During the summer each bulb dies "
+        "with probability {a}/{b}, and the bulbs die independently. All bulbs were fine in spring; how probable is a "
+        "dark chain in autumn? Give the answer as a reduced fraction.",
     ),
 )
 def at_least_one_success(a: int, b: int, n: int) -> Worked:
@@ -76,6 +82,11 @@ def at_least_one_success(a: int, b: int, n: int) -> Worked:
         "The wind snatches two envelopes out of a postman's bag with {r} airmail envelopes and {w} ordinary ones, all "
         "pairs being equally probable. How probable is it that the bag has lost an envelope of each class? Reduce the "
         "fraction.",
+        "{r} students and {w} pensioners apply for two attic rooms, and lots decide which two of them move in. How "
+        "likely are a student and a pensioner to become neighbours up there? Give a fraction in lowest terms.",
+        "Of the {r} glasses of wine and {w} glasses of beer on his tray, a clumsy waiter drops two, and any two are as "
+        "likely to fall as any others. Find the probability that the fallen glasses did not contain the same drink, as "
+        "a reduced fraction.",
     ),
 )
 def one_of_each(r: int, w: int) -> Worked:
@@ -117,6 +128,12 @@ def one_of_each(r: int, w: int) -> Worked:
         "Across a river there are {r} stone bridges and {w} wooden bridges. Lots decide which two of them are closed "
         "for repair. Assuming that the number of closed stone bridges is not zero, determine the probability that "
         "every wooden bridge stays open, as a reduced fraction.",
+        "A crew of two for a moon flight is drawn by lot from {r} pilots and {w} engineers, nobody being both. A "
+        "leaked memo says that the crew does not consist of engineers only, and it says no more. On that basis, how "
+        "likely is a crew of pilots only? Give the fraction in lowest terms.",
+        "From {r} sopranos and {w} altos two voices are chosen by lot for a duet. The programme promises merely that "
+        "the duet will not be without a soprano, which is true. Knowing this and nothing else, what is the probability "
+        "that it will be without an alto? State a reduced fraction.",
     ),
 )
 def given_at_least_one(r: int, w: int) -> Worked:
@@ -163,6 +180,13 @@ def given_at_least_one(r: int, w: int) -> Worked:
         "In a shop that hires out violins, {a}% of the stock is antique and {b}% modern. {p}% of the antique and {q}% "
         "of the modern instruments have a warped neck. Somebody grabs an instrument blindly, and its neck is warped. "
         "How probable is it, in lowest terms, that the instrument is antique?",
+        "Of the calls that reach a fire station, {a}% come from the old town and {b}% from the port. The share of "
+        "false alarms is {p}% in calls from the old town and {q}% in calls from the port. One call, singled out at "
+        "random, proves to be a false alarm. What is the probability, as a fraction in lowest terms, that it came from "
+        "the old town?",
+        "In a buried hoard {a}% of the coins were struck in Rome, {b}% in Gaul. Damage to the rim is found on {p}% of "
+        "the coins from Rome and on {q}% of the coins from Gaul. A coin picked at random from the hoard has a damaged "
+        "rim; how probable is it that Rome is its origin? Write a reduced fraction.",
     ),
 )
 def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
@@ -205,6 +229,12 @@ def bayes_two_sources(a: int, b: int, p: int, q: int) -> Worked:
         "Inside a geode there are crystals with chance {a}/{b}, independently for every geode. A collector splits "
         "geodes until crystals sparkle in one, then puts down the hammer. How probable is it that he ends up having "
         "split exactly {n} of them? Express it as a fraction in lowest terms.",
+        "Every night a mouse tiptoes past a cat. The cat wakes up with probability {a}/{b} each time, irrespective of "
+        "all other nights. Counting nights from the beginning, what is the probability that night number {n} is the "
+        "first on which the cat wakes up? Give a fraction in lowest terms.",
+        "Week after week a newspaper receives a poem by the same unknown woman and prints it with probability {a}/{b}, "
+        "regardless of what became of her other poems. Determine, as a reduced fraction, the probability that her "
+        "debut in print falls in week number {n}.",
     ),
 )
 def first_success_at(a: int, b: int, n: int) -> Worked:
@@ -250,6 +280,12 @@ def first_success_at(a: int, b: int, n: int) -> Worked:
         "A salmon leaps at a weir again and again until it is over. Each leap takes it {c} seconds, with no pause "
         "between leaps, and carries it over with chance {a}/{b}, independently of the rest. Determine the mean "
         "duration of its leaping in seconds, final leap included.",
+        "Each attempt to lure a donkey across a bridge takes {c} carrots, which the donkey eats in any case. An "
+        "attempt works with probability {a}/{b}, no matter how many have failed, and the attempts go on until one "
+        "works. What is the mean number of carrots eaten, those of the working attempt among them?",
+        "A space probe radios a picture of {c} megabytes to Earth again and again until it has arrived intact. Every "
+        "transmission is complete and arrives intact with chance {a}/{b}, independently of the others. Determine the "
+        "expected number of megabytes radioed, the intact transmission included.",
     ),
 )
 def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
@@ -289,6 +325,13 @@ def expected_cost_until_success(a: int, b: int, c: int) -> Worked:
         "{m} freight wagons and {w} passenger coaches are coupled into one train, and chance alone settles their "
         "sequence. Hooks between a wagon and a coach are painted orange, all further hooks are left plain. How many "
         "orange hooks does such a train have on average? (The engine is not counted.)",
+        "{m} passengers with a full fare and {w} passengers with a reduced fare board a bus singly, all orders of "
+        "boarding being equally likely. The driver presses a key whenever the fare differs from that of the passenger "
+        "just before; for the passenger who boards first the machine is already set. How often is the key pressed on "
+        "average?",
+        "{m} speakers support a motion and {w} speakers oppose it. Each of them talks once, in an order drawn at "
+        "random, and a gong sounds whenever a speaker takes the opposite side to the speaker immediately before. Find "
+        "the expected number of gong sounds.",
     ),
 )
 def expected_changes(m: int, w: int) -> Worked:
@@ -331,6 +374,12 @@ def expected_changes(m: int, w: int) -> Worked:
         "Somebody fills the column of a vending machine blindly with {r} cans of cola and {w} cans of lemonade. It "
         "releases them from bottom to top. Before the first one is sold, how probable is it that the buyer of can "
         "number {k} gets cola? Reduce the fraction.",
+        "{r} dukes and {w} thieves arrive at a masked ball, one at a time and in purely random order, and no mask has "
+        "been lifted yet. What is the probability that the guest who arrived as number {k} is a duke? Give a fraction "
+        "in lowest terms.",
+        "A bookbinder's apprentice glues {r} lined and {w} blank sheets into a pad, every arrangement being equally "
+        "likely. Nobody has looked into the pad so far. How likely is it that sheet number {k} from the front is "
+        "lined? Answer with a reduced fraction.",
     ),
 )
 def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
@@ -368,6 +417,11 @@ def any_draw_is_like_the_first(r: int, w: int, k: int) -> Worked:
         "{n} moles pass the same fork in a tunnel. Every mole takes the western or the eastern branch with even odds, "
         "uninfluenced by the other moles. How probable is it that exactly {k} of them take the western branch? Express "
         "it as a reduced fraction.",
+        "At sunrise each of {n} cocks crows or keeps silent, with equal chances and without regard to the other cocks. "
+        "What is the probability that the farmer can hear {k} different cocks, no fewer and no more? Give a fraction "
+        "in lowest terms.",
+        "Let S be the sum of {n} independent random variables, which take the values 0 and 1 with probability 1/2 "
+        "each. Compute P(S = {k}) as a reduced fraction.",
     ),
 )
 def exactly_so_many_heads(n: int, k: int) -> Worked:
@@ -409,6 +463,13 @@ def exactly_so_many_heads(n: int, k: int) -> Worked:
         "In a sealed auction {n} bidders independently write down a whole amount of ducats between 1 and {s}, both "
         "included, any amount being as probable as any other. The painting is sold for the top amount written. How "
         "probable is a price of {m} ducats? Reduce the fraction.",
+        "Near a volcano {n} gauges work independently. Each of them reads a whole number from 1 to {s}, all of these "
+        "with the same chance, and the alert level of the day equals the largest reading. What is the probability that "
+        "the alert level is {m}? Give a fraction in lowest terms.",
+        "{n} pearls are fished. Pearls come in the sizes 1 to {s}, every size being equally likely for every pearl, "
+        "independently. Cases are made in the same sizes and hold pearls of up to their own size, and the diver buys "
+        "{n} cases of one size, the smallest in which every one of her pearls fits. How likely is it that this size is "
+        "{m}? Write a reduced fraction.",
     ),
 )
 def largest_of_several(s: int, n: int, m: int) -> Worked:
@@ -454,6 +515,14 @@ def largest_of_several(s: int, n: int, m: int) -> Worked:
         "Ivo and Ute share a fishing rod and cast alternately, beginning with Ivo, until there is a pike on the hook. "
         "Each of his casts has a chance of one in {a} to hook a pike, each of hers a chance of one in {b}, all "
         "independently. How probable is it that the pike is his? Express it in lowest terms.",
+        "Two lawyers, Ms Kahl and Mr Voss, question a witness by turns, one question each, until the witness weeps; Ms "
+        "Kahl begins. Any question of hers makes the witness weep with probability 1/{a}, any question of his with "
+        "probability 1/{b}, independently of what came before. What is the probability, in lowest terms, that a "
+        "question of Ms Kahl's does it?",
+        "A piece of cheese lies on a windowsill. A crow has a go at it every morning and a magpie every evening until "
+        "one of them carries it off, and the first to have a go is the crow. The crow's goes succeed with one chance "
+        "in {a}, the magpie's with one chance in {b}, all independently. How probable is it that the crow gets the "
+        "cheese? Reduce the fraction.",
     ),
 )
 def taking_turns(a: int, b: int) -> Worked:
@@ -497,6 +566,12 @@ def taking_turns(a: int, b: int) -> Worked:
         "For supper Gwen pulls a random recipe out of a box of {n} recipes, cooks it and puts it back. The box "
         "contains {j} recipes that she has cooked before, and she has never tried the others. After how many more "
         "suppers, on average, will she have tried two of those others? Give an integer or a fraction in lowest terms.",
+        "Each Sunday a vicar draws one of {n} psalms for the choir, all of them being equally likely every time. Up to "
+        "now the choir has sung {j} of them. How many further Sundays does it take, on average, until the choir has "
+        "sung two psalms that it has not sung yet? Give an integer or a fraction in lowest terms.",
+        "For breakfast a child picks one of {n} differently painted cups, each with the same chance, and by the next "
+        "morning all cups are back on the shelf. It has already drunk from {j} of the cups. Determine the expected "
+        "number of breakfasts from now until it has drunk from two cups more, as a reduced fraction or an integer.",
     ),
 )
 def two_new_kinds(n: int, j: int) -> Worked:
@@ -535,6 +610,12 @@ def two_new_kinds(n: int, j: int) -> Worked:
         "the expected number of calls, that one included.",
         "Of the integers from 1 to {r} + {w}, a random set of {r} is coloured green, all such sets being equally "
         "probable. What is the expected value of the smallest green integer?",
+        "Of the records in a jukebox fan's cellar {r} are scratched and {w} are not. She plays them in random order, "
+        "none twice, and loses patience at the first scratched one. What is the expected number of records that she "
+        "puts on, the scratched one included?",
+        "In front of a tunnel {r} lorries and {w} cars wait in one lane, all orders being equally likely. The vehicles "
+        "are let in one by one, and right after the first lorry a barrier comes down. How many vehicles get in on "
+        "average, that lorry included?",
     ),
 )
 def first_special_position(r: int, w: int) -> Worked:
@@ -575,6 +656,12 @@ def first_special_position(r: int, w: int) -> Worked:
         "A word is formed from {k} letters of an alphabet of {n} letters, every letter of the word being selected "
         "uniformly and independently. How probable is it that the word contains a repeated letter? Express it as a "
         "reduced fraction.",
+        "{k} painters each use a single tint out of the same {n}, picked uniformly and in ignorance of one another. "
+        "The exhibition is a failure unless the tints of all the painters are different. How likely is a failure? Give "
+        "a fraction in lowest terms.",
+        "A locksmith sets up {k} safes. Each gets a code from a list of {n} codes, all equally likely, and the choice "
+        "for one safe has no influence on that for another. Determine the probability, as a reduced fraction, that "
+        "there are two safes or more with the same code.",
     ),
 )
 def some_match(n: int, k: int) -> Worked:
@@ -618,6 +705,13 @@ def some_match(n: int, k: int) -> Worked:
         "Two fencers are evenly matched, so that every hit is scored by either of them with the same chance, whatever "
         "came before. Because of a handicap, the bout ends as soon as the older fencer leads by {k} hits or the "
         "younger one leads by {m} hits. What number of hits does a bout have in expectation?",
+        "A haunted lift stands {k} floors above the cellar and {m} floors below the attic. Each ride takes it to the "
+        "next floor up or to the next floor down, both equally likely, and as soon as it is in the cellar or in the "
+        "attic it stays there for ever. What is the mean number of rides?",
+        "A detective follows a suspect. Every minute the distance between them shrinks by a metre or grows by a metre, "
+        "either with probability 1/2. The pursuit is over when the distance is {k} metres less than at the beginning, "
+        "which means an arrest, or {m} metres more, which means that the suspect is lost. Find the expected length of "
+        "the pursuit in minutes.",
     ),
     test_only=True,
 )

@@ -40,6 +40,13 @@ PERCENTS = ((2, 10), (2, 20), (2, 30), (2, 40), (2, 50), (3, 10), (3, 20), (3, 5
         "too, and they kept at it until the last spoon shone. For how many hours did both of them polish?",
         "A quantity is 0 at first and rises evenly by 1/{a} each second. As soon as {d} seconds have passed, it rises "
         "each second by a further 1/{b} on top of that. How long after this change, in seconds, does it reach 1?",
+        "With a fresh battery a torch shines for {a} hours if nothing else is connected to it, and a radio plays for "
+        "{b} hours if nothing else is connected to it. Someone connects the torch to a fresh battery, and {d} hours "
+        "later the radio to the same battery, without switching the torch off. For how many hours does the radio play "
+        "until the battery is flat?",
+        "It takes the red snowplough {a} hours to clear a mountain pass single-handed, and it takes the green one {b} "
+        "hours. The green one sets to work {d} hours after the red one, at the far side of the pass. Counted from "
+        "then, after how many hours are all parts of the pass clear?",
     ),
 )
 def joined_later(a: int, b: int, d: int) -> Worked:
@@ -85,6 +92,13 @@ def joined_later(a: int, b: int, d: int) -> Worked:
         "If she had no expenses, Mia's wages would make up the price of a horse in {a} weeks. If she had no wages, the "
         "price of a horse would meet her expenses for {b} weeks. She owns nothing today, and from now on she earns and "
         "spends evenly, week in, week out. In how many weeks can she buy the horse?",
+        "Two planets circle a sun in the same direction, each at a constant speed, one in {a} months and the other in "
+        "{b} months. Right now, seen from the sun, they are in exactly the same direction. How many months will go by "
+        "until they are in the same direction again for the first time?",
+        "An electric blower inflates a flat air mattress in {a} minutes as long as the mattress is sound. Through a "
+        "slit that it has got, a firm mattress goes flat in {b} minutes when no air is blown in; both rates are "
+        "constant. The mattress with the slit is flat, and the blower is turned on. How long does it take to become "
+        "firm, in minutes?",
     ),
 )
 def filling_against_draining(a: int, b: int) -> Worked:
@@ -129,6 +143,12 @@ def filling_against_draining(a: int, b: int) -> Worked:
         "Copying a psalter would have kept {n} monks busy for {d} months. When the monks had written for {k} months, "
         "{m} novices sat down beside them, just as quick with the pen, and stayed. How many months did the whole group "
         "write until the last psalm was copied?",
+        "With {n} boats, all alike in size and speed, the evacuation of an island would last {d} hours. These boats "
+        "begin, and {k} hours later {m} boats of the same sort turn up and take part. How many hours after that is the "
+        "evacuation finished?",
+        "A fund bears no interest and suffices to pay {n} pensions for {d} years. All pensions are of one size. When "
+        "it has paid these for {k} years, another {m} people retire, who get the same pension from the same fund. For "
+        "how many further years can every pension be paid?",
     ),
 )
 def crew_grows(n: int, d: int, k: int, m: int) -> Worked:
@@ -175,6 +195,13 @@ def crew_grows(n: int, d: int, k: int, m: int) -> Worked:
         "Tim and Amy share a noodle {s} mm in length, each with one end of it between the lips. Tim sucks in {u} mm of "
         "noodle per second. Amy hesitates, begins {h} seconds after Tim and then sucks in {v} mm per second. How many "
         "millimetres of noodle does Tim get?",
+        "A green cistern is empty while a blue cistern contains {s} gallons. Rain fills the green one by {u} gallons a "
+        "minute. The rain has lasted {h} minutes when a tap is opened through which the blue one loses {v} gallons a "
+        "minute, and rain does not get into the blue one. How many gallons does the green one contain when both "
+        "contain the same amount?",
+        "A hedge {s} feet long has to be clipped. Lou begins at its south corner and clips {u} feet an hour; Mick "
+        "begins {h} hours after Lou at the north corner and clips {v} feet an hour, working towards Lou. How many feet "
+        "of the hedge has Lou clipped by the time it is finished?",
     ),
 )
 def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
@@ -225,6 +252,11 @@ def meeting_after_head_start(s: int, u: int, v: int, h: int) -> Worked:
         "A diver leaves a boat at the surface and sinks {u} cm each second. When {t} seconds have gone by, a lead "
         "weight is dropped from the boat, and it sinks {v} cm each second. At what depth, in centimetres, does the "
         "weight get past the diver?",
+        "Two linear functions are given, f(x) = {u}x and g(x) = {v}(x - {t}). Their graphs have one point in common. "
+        "What is the y-coordinate of that point?",
+        "An observatory has two telescopes, each of which keeps a catalogue of its own. The old telescope enters {u} "
+        "stars into its catalogue every night. The new one is put into service {t} nights after the old one and enters "
+        "{v} stars every night. How many stars does each catalogue comprise when they are equally long?",
     ),
 )
 def place_of_catching_up(u: int, v: int, t: int) -> Worked:
@@ -272,6 +304,12 @@ def place_of_catching_up(u: int, v: int, t: int) -> Worked:
         "upper belt carries a bowl of eel, {u} cm per minute, and the lower belt a bowl of rice, {v} cm per minute in "
         "the contrary sense. At this moment the eel is exactly above the rice. How many further times is it exactly "
         "above the rice in the coming {t} minutes?",
+        "The moat round a palace is a closed ring of water, and along its middle it is {s} ells long. Two swans are "
+        "set free under the drawbridge and swim along this middle, {u} and {v} ells a minute, one to the left and one "
+        "to the right. How many times are they beak to beak in the {t} minutes after they are set free?",
+        "A neon tube is bent into a closed loop of {s} inches. Two glowing dots run along it in opposite directions "
+        "without a stop, at {u} and at {v} inches a second, and a click is heard at each moment when the dots merge. "
+        "They have just merged and clicked. How many further clicks follow in the next {t} seconds?",
     ),
 )
 def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
@@ -317,6 +355,14 @@ def meetings_on_circuit(s: int, u: int, v: int, t: int) -> Worked:
         "changing its pace. Any given bulb of the board has the text running over it for {p} seconds, from the first "
         "letter to the last. From the first letter showing at the right edge until the last letter vanishes at the "
         "left edge, {q} seconds pass. How wide is the line of text, in inches?",
+        "A sheet of wallpaper runs through a printing works at a uniform speed. It takes {p} seconds to run past the "
+        "edge of a roller. From its front edge going into a drying oven that is {b} inches in length to its rear edge "
+        "coming out of the oven, {q} seconds elapse. How many inches of wallpaper are on the sheet, from front edge to "
+        "rear edge?",
+        "Measured from the nose of the first husky to the end of the sledge, a dog team takes {p} seconds to cross "
+        "the finishing line. Before that, going just as fast, it had to get over a frozen lake of {b} feet, and {q} "
+        "seconds passed between the first nose coming above the ice and the end of the sledge being off it. What is "
+        "the team's whole length, sledge included, in feet?",
     ),
 )
 def length_from_two_passings(b: int, p: int, q: int) -> Worked:
@@ -360,6 +406,11 @@ def length_from_two_passings(b: int, p: int, q: int) -> Worked:
         "A car does {u} miles to the gallon from Ayton to Beeford. It comes home along exactly the same route. For "
         "both journeys together its petrol consumption is one gallon for every {w} miles driven. How many miles to the "
         "gallon did the car do on its way home?",
+        "The reciprocal of {u} and the reciprocal of an unknown number have the arithmetic mean 1/{w}. What is the "
+        "unknown number?",
+        "A swimming bath was filled to exactly one half of its volume with a hose that gave {u} hectolitres an hour. "
+        "Then a different hose was used until the bath was full. Divided by the total time, the volume of the bath "
+        "comes to {w} hectolitres an hour. How many hectolitres an hour did the different hose give?",
     ),
 )
 def speed_for_target_average(u: int, w: int) -> Worked:
@@ -406,6 +457,15 @@ def speed_for_target_average(u: int, w: int) -> Worked:
         "months. If Rosa pays off hers, but the uncle borrows his every month, which increases the debt, it is gone "
         "after {b} months. After how many months is it gone if the uncle pays off his sum every month and Rosa does "
         "nothing?",
+        "A monkey climbs a rope, and relative to the rope it is always equally quick. While the rope is being hauled "
+        "up by a winch, the monkey gets from the deck to the crow's nest in {a} seconds. While the rope is being let "
+        "down by the winch at the same speed, the monkey still gets from the deck to the crow's nest, but in {b} "
+        "seconds. How many seconds would the ascent last if the monkey merely clung to the rope while the winch hauled "
+        "it up?",
+        "The main pump and the small pump of a waterworks together take {a} hours to fill a dry reservoir. If the "
+        "small pump is connected the wrong way round, so that it draws out just as much as it otherwise sends in, "
+        "filling the dry reservoir takes {b} hours. In how many hours could the small pump, connected properly, fill "
+        "the dry reservoir while the main pump is off?",
     ),
 )
 def drifting_time(a: int, b: int) -> Worked:
@@ -447,6 +507,11 @@ def drifting_time(a: int, b: int) -> Worked:
         "Latin, and Latin now accounts for {q}% of the library. How many volumes came with the bequest?",
         "Of the {v} characters in a string, {p}% are digits. Nothing but letters is appended to the string until "
         "exactly {q}% of its characters are digits. How many letters are appended?",
+        "A bricklayer has {v} kg of mortar, of which {p}% is cement. He shovels in sand, which contains no cement at "
+        "all, until cement is just {q}% of the mortar. How many kilograms of sand does he shovel in?",
+        "A fortune of {v} thousand dollars is invested, {p}% of it in gold. The owner then invests fresh money, solely "
+        "in bonds, and the value of everything bought earlier stays as it was. Gold is {q}% of the fortune after this. "
+        "How many thousand dollars went into the bonds?",
     ),
 )
 def thinning_out(v: int, p: int, q: int) -> Worked:
@@ -488,6 +553,12 @@ def thinning_out(v: int, p: int, q: int) -> Worked:
         "paid {q} crowns each on average. How many suites has the hotel?",
         "In a list of numbers, {v} entries are equal to {r}, and each of the remaining entries is equal to {p}. The "
         "arithmetic mean of all the entries is {q}. Determine how many entries are equal to {p}.",
+        "A farmer reaps {r} sacks of barley a hectare from {v} hectares of sandy soil, and {p} sacks a hectare from "
+        "his clay soil. For all of his soil it comes to {q} sacks a hectare. How many hectares of clay soil does he "
+        "farm?",
+        "In a dairy there are {v} churns of milk with {r} grams of fat in each litre. Cream with {p} grams of fat in "
+        "each litre is stirred in until there are {q} grams of fat in each litre. All churns hold the same amount; how "
+        "many churns of cream does this take?",
     ),
 )
 def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
@@ -537,6 +608,10 @@ def balancing_a_mixture(v: int, r: int, p: int, q: int) -> Worked:
         "The jar of a bakery contains {v} grams of old sourdough. On each baking day the baker kneads the contents of "
         "the jar well, takes {k} grams for the bread, and gives the jar just as many grams of new dough. How many "
         "grams of the old sourdough does the jar contain after {n} baking days?",
+        "An aquarium contains {v} quarts of sea water and nothing else. Every Sunday the keeper scoops out {k} quarts "
+        "of what is in it, well stirred, and makes it up with {k} quarts of river water. After {n} Sundays, how many "
+        "quarts of sea water are in the aquarium?",
+        "Let x_0 = {v}, and for each positive integer j let x_j = x_(j - 1) - x_(j - 1) * {k}/{v}. Compute x_{n}.",
     ),
 )
 def repeated_replacement(v: int, k: int, n: int) -> Worked:
@@ -581,6 +656,12 @@ def repeated_replacement(v: int, k: int, n: int) -> Worked:
         "Dripping wet, a bath sponge weighs {m} grams, and {w}% of this weight is water. Someone wrings it, which "
         "presses out water alone. At last {z}% of what the sponge weighs is water. How heavy is the wrung sponge, in "
         "grams?",
+        "A farm boils down {m} litres of maple sap. Water makes up {w}% of the sap's volume, and nothing but water "
+        "escapes as steam. Boiling stops when water makes up {z}% of the volume; volumes of water and of the rest just "
+        "add up. How many litres of syrup does the farm get?",
+        "Late in the evening {m} cars stand in a car park, {w}% of them with an electric motor. From then on electric "
+        "cars drive off, and no other car leaves or arrives, until {z}% of the cars that stand there have an electric "
+        "motor. How many cars stand there at this time?",
     ),
 )
 def drying_out(m: int, w: int, z: int) -> Worked:
@@ -626,6 +707,12 @@ def drying_out(m: int, w: int, z: int) -> Worked:
         "{p}% above the preceding bid. For how many florins is the painting sold to the final bidder?",
         "Let f(x) be the number that exceeds x by {p}% of x. Put {v} into f, put the outcome into f again, and go on "
         "like this until f has been used {n} times altogether. Which number comes out last?",
+        "Each model of a telescope collects {p}% more light than the model before it. The earliest model collects {v} "
+        "photons a second. How many photons a second does the model collect that was brought out {n} models after the "
+        "earliest?",
+        "A factory opens with {v} robots at the start of year 1. At the close of each year it has {p}% more robots "
+        "than it had at the start of that year, and nothing changes between the close of a year and the start of the "
+        "next. How many robots does it have at the close of year {n}?",
     ),
 )
 def compound_growth(v: int, p: int, n: int) -> Worked:
@@ -679,6 +766,11 @@ def compound_growth(v: int, p: int, n: int) -> Worked:
         "Smoke fills a theatre, and a broken machine lets in still more of it without variation. Fans of one make are "
         "available, each of which sucks out a constant volume. {a} fans would rid the theatre of smoke in {p} minutes, "
         "and {b} fans would need {q} minutes. What number of fans rids it of smoke in {t} minutes?",
+        "The numbers S and x satisfy S + {p}x = {a} * {p} and S + {q}x = {b} * {q}. For which number N does S + {t}x = "
+        "N * {t} hold?",
+        "A runway lies under snow, and snow goes on falling on it without getting heavier or lighter. The airport's "
+        "ploughs all do the same. If {a} ploughs are sent out, the runway is bare {p} minutes later; if {b} are sent "
+        "out, it is bare {q} minutes later. How many have to be sent out so that it is bare {t} minutes later?",
     ),
     test_only=True,
 )
@@ -732,6 +824,13 @@ def stock_that_grows(a: int, p: int, b: int, q: int, t: int) -> Worked:
         "advance, one by {u} and the other by {v} paces a minute, until they stand nose to nose. During all that time "
         "a page hurries from row to row with flowers, there and back without a stop, covering {w} paces a minute. What "
         "distance in paces does the page cover?",
+        "Two parallel flat mirrors are {d} units apart and approach each other, one with a speed of {u} and the other "
+        "with a speed of {v} units a second. A pulse of light in a sluggish medium sets out from one of them, is "
+        "thrown back and forth between them at right angles, always at {w} units a second, and dies when they touch. "
+        "How many units long is the whole path of the pulse?",
+        "On a rink, two ice hockey players {d} m apart glide straight towards one another at {u} and {v} metres a "
+        "second. Until they meet, they keep striking a puck back and forth between them, and it slides at {w} metres a "
+        "second all the time, without any delay at the sticks. What distance, in metres, does the puck slide?",
     ),
     test_only=True,
 )

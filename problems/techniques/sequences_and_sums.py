@@ -48,6 +48,10 @@ def pyramid(n: int) -> int:
         "The parcel lift of a skyscraper halts only on floors whose number is a whole number times {k}. Wherever it "
         "halts, it delivers exactly as many parcels as the number of the floor. It rides from floor {a} up to floor "
         "{b}. How many parcels does it deliver on this ride?",
+        "Going through the integers greater than {a} and less than {b}, a pupil crosses out each one of which {k} is "
+        "not a factor. What total do the integers that are left make?",
+        "A frog leaves 0 on a number line and hops to the right, {k} units with every hop. Wherever it lands beyond "
+        "{a} but short of {b}, it snaps up as many flies as the number of the landing place. Give its catch of flies.",
     ),
 )
 def sum_of_multiples(k: int, a: int, b: int) -> Worked:
@@ -89,6 +93,10 @@ def sum_of_multiples(k: int, a: int, b: int) -> Worked:
         "A rocket rises without changing its speed for as long as it is observed. The stopwatch says {p} s when the "
         "rocket is {u} km up, and it says {q} s when the rocket is {v} km up. How many km up is the rocket when the "
         "stopwatch says {r} s?",
+        "Every year a guild raises the annual fee of its members by one unchanging sum. In year {p} of the guild a "
+        "member owed {u} ducats, in year {q} already {v} ducats. What does a member owe in year {r}, in ducats?",
+        "A function g grows by one constant amount whenever its argument grows by 1. Given g({p}) = {u} and g({q}) = "
+        "{v}, evaluate g({r}).",
     ),
 )
 def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
@@ -128,6 +136,11 @@ def term_from_two_terms(p: int, u: int, q: int, v: int, r: int) -> Worked:
         "There are {n} jars in a pharmacy. The smallest holds {a} ml, and any other jar holds {r} times as much as the "
         "jar that comes next below it in size. All of them are filled to the brim and emptied into a dry barrel. How "
         "many ml are in the barrel?",
+        "A squirrel hides acorns in {n} hollows along a brook. The hollow at the spring gets {a} acorns, and going "
+        "downstream, any hollow gets {r} times what the neighbouring hollow upstream got. What is the squirrel's whole "
+        "stock of acorns?",
+        "All {n} coefficients of a polynomial of degree {n} - 1, the constant one included, are equal to {a}. Which "
+        "value does the polynomial take at {r}?",
     ),
 )
 def geometric_total(a: int, r: int, n: int) -> Worked:
@@ -166,6 +179,11 @@ def geometric_total(a: int, r: int, n: int) -> Worked:
         "A glassworks turns {a} tonnes of fresh glass into bottles and sells them. Of all glass sold at a time, "
         "{p}/{q} is returned, melted without loss and sold as bottles once more, and this cycle has no end. To how "
         "many tonnes do all these sales amount?",
+        "Infinitely many panes of tinted glass are piled up and lit from above. The uppermost pane absorbs {a} joules, "
+        "and every pane below it absorbs {p}/{q} of what the pane directly above it absorbs. How many joules does the "
+        "whole pile absorb?",
+        "Cell 1 of a spreadsheet column shows {a}. Every further cell takes {p}/{q} of the content of the cell above "
+        "it and adds the content of cell 1. To what value do the cells settle as one scrolls down without limit?",
     ),
 )
 def endless_sum(a: int, p: int, q: int) -> Worked:
@@ -207,6 +225,13 @@ def endless_sum(a: int, p: int, q: int) -> Worked:
         "in an hour?",
         "A sequence satisfies k * x(k + 1) = (k + 1) * x(k) for all positive integers k. Moreover, x({a}) = {v}. What "
         "is x({b} + 1)?",
+        "Going up from overtone number k of a string to overtone number k + 1 multiplies the frequency by k + 1 and "
+        "divides it by k. A musician begins with overtone {a}, which sounds at {v} hertz, and goes up one overtone at "
+        "a time as far as the one directly after overtone {b}. At how many hertz does that one sound?",
+        "A rug passes through the hands of several dealers, and the first of them paid {v} shekels for it. He sells it "
+        "at a profit of one part in {a} of what he paid, the second dealer at a profit of one part in {a} + 1 of what "
+        "that dealer paid, and so on down to the last dealer, whose profit is just one part in {b}. What does the "
+        "final customer pay, in shekels?",
     ),
 )
 def telescoping_product(v: int, a: int, b: int) -> Worked:
@@ -245,6 +270,11 @@ def telescoping_product(v: int, a: int, b: int) -> Worked:
         "Knock number k on an enchanted cask makes {n} / (k(k + 1)) ml of mead flow out. A dwarf misses the first few "
         "knocks, but he catches all the mead of knock {a}, of knock {b}, and of every knock in between. How many ml "
         "does he catch?",
+        "In season k of her career, a sprinter improves her best time by {n} / (k(k + 1)) milliseconds. By how many "
+        "milliseconds altogether does her best time improve in the seasons {a}, {a} + 1 and so on, season {b} being "
+        "the last that counts?",
+        "For each whole number j that is at least {a} and at most {b}, a miller divides {n} pounds of flour evenly "
+        "into j * (j + 1) bags and keeps one of these bags as his fee. How many pounds of flour does he keep in total?",
     ),
 )
 def telescoping_sum(n: int, a: int, b: int) -> Worked:
@@ -282,6 +312,12 @@ def telescoping_sum(n: int, a: int, b: int) -> Worked:
         "On a light horizontal bar, a weight of k grams hangs k cm to the right of the pivot for every whole number k "
         "from {a} to {n}. The turning effect of a weight is its grams times its centimetres. How large is the turning "
         "effect of all these weights together?",
+        "A toy firm makes pairs of dice, each consisting of a red die and a green die. For every whole number k from "
+        "{a} to {n} there is one pair whose two dice have k faces each. For every pair somebody lists all possible "
+        "throws, telling apart which face comes up on the red die and which on the green die. How many throws are "
+        "listed altogether?",
+        "Each integer from {a} to {n} is written on as many cards as its own value says, one integer per card. All "
+        "these cards are put into a hat. What do the numbers in the hat add up to?",
     ),
 )
 def squares_from_to(a: int, n: int) -> Worked:
@@ -318,6 +354,13 @@ def squares_from_to(a: int, n: int) -> Worked:
         "On evening k of a festival there are k choirs with k singers each, and every choir sings k songs. A duke "
         "rewards each singer with one coin for each song that this singer has sung. How many coins does he hand out "
         "from evening {a} to evening {n} inclusive?",
+        "By old custom an amber bead that is k mm thick costs k * k * k groats. A bracelet has a single bead of each "
+        "thickness in whole millimetres, the thinnest {a} mm and the thickest {n} mm. How many groats do its beads "
+        "cost?",
+        "During an hour of steady wind at v metres per second, a windmill yields v^3 units of energy. In a storm, the "
+        "wind blew for one hour at {a} metres per second, for the next hour at one metre per second more, and so on in "
+        "hourly steps of this kind, until an hour at {n} metres per second ended it. How many units of energy did the "
+        "windmill yield?",
     ),
 )
 def cubes_from_to(a: int, n: int) -> Worked:
@@ -362,6 +405,10 @@ def cubes_from_to(a: int, n: int) -> Worked:
         "An orchard's opening harvest came to {x} crates. In each later year the harvest was {q} crates more than {p} "
         "times the harvest of the previous year. How many crates did the orchard yield {n} years after the opening "
         "harvest?",
+        "Let h(t) = {p}t + {q}. Calculate h(h(...h({x})...)), where the letter h is written {n} times.",
+        "A vine starts out with {x} shoots. Every spring each shoot forks so that {p} shoots take its place, and later "
+        "that spring the gardener grafts {q} extra shoots onto the stem. How many shoots does the vine have once {n} "
+        "springs have gone by?",
     ),
 )
 def multiply_and_add(x: int, p: int, q: int, n: int) -> Worked:
@@ -404,6 +451,10 @@ def multiply_and_add(x: int, p: int, q: int, n: int) -> Worked:
         "Nora plays cards. In each of her {n} turns she lays half of the cards in her hand on the table, and directly "
         "after that {k} of those still in her hand. She never picks any up, and when her turns are over she holds {r} "
         "cards. With how many cards in her hand did she begin?",
+        "At each of {n} visits to the bank, Petra pays back half of what she owes at that time, and on top of that {k} "
+        "ducats. No interest is charged, and she borrows nothing more. When she has made all these visits, she still "
+        "owes {r} ducats. How many ducats had she borrowed?",
+        "Let t(j) = t(j - 1) / 2 - {k} for j = 1, ..., {n}, and let t({n}) = {r}. Determine t(0).",
     ),
 )
 def undo_the_halving(r: int, k: int, n: int) -> Worked:
@@ -450,6 +501,11 @@ def undo_the_halving(r: int, k: int, n: int) -> Worked:
         "Picture frames come in sizes 1, 2, 3 and upwards. Size 1 costs {a} florins, size 2 costs {b} florins and size "
         "3 costs {c} florins. The surcharge for choosing the next larger size instead is a constant sum higher at each "
         "size than at the size below. How many florins does size {n} cost?",
+        "The total fine for a film brought back late is {a} pence after one day, {b} pence after two days and {c} "
+        "pence after three days. From the third day on, every day adds more to the fine than the day just before it "
+        "did, and always by the same sum more. What is the total fine, in pence, after {n} days?",
+        "For numbers u_1, u_2, u_3, ... the value of u_(k + 2) - 2 * u_(k + 1) + u_k does not depend on k. It is known "
+        "that u_1 = {a}, u_2 = {b} and u_3 = {c}. Determine u_{n}.",
     ),
 )
 def second_differences(a: int, b: int, c: int, n: int) -> Worked:
@@ -490,6 +546,10 @@ def second_differences(a: int, b: int, c: int, n: int) -> Worked:
         "At midnight only Anna knows a secret. In the hour after midnight {k} others learn it, and in every further "
         "hour the number of those who newly learn it is greater by {k} than in the previous hour. Nobody forgets it. "
         "How many people, including Anna, know the secret {n} hours after midnight?",
+        "The title page of an album shows a single stamp. After it come {n} numbered pages, and on page j there are "
+        "{k} lines of j stamps each. How many stamps does the album show?",
+        "A tally begins at 1. Its first rise is {k}, and any later rise exceeds the rise before it by {k}. At what "
+        "number does the tally stand after {n} rises?",
     ),
 )
 def rings_around_a_centre(k: int, n: int) -> Worked:
@@ -533,6 +593,11 @@ def rings_around_a_centre(k: int, n: int) -> Worked:
         "Guests come to an empty hall, and each newcomer shakes hands once with everybody already there before anyone "
         "else comes in. By now there have been {s} handshakes, and the latest newcomer still has some hands to shake. "
         "How many hands has this newcomer shaken?",
+        "The pairs (x, y) of integers with 1 <= y <= x are listed by increasing x, and for equal x by increasing y. "
+        "What is y in the pair at place {s} of the list?",
+        "Playing against a sharper, Leo loses one florin in the first game, two florins in the second, three in the "
+        "third, and so forth. He sat down with {s} florins, never wins, and stops as soon as he cannot cover the loss "
+        "of the next game. With how many florins does he go home?",
     ),
 )
 def beyond_triangular(s: int) -> Worked:
@@ -570,6 +635,9 @@ def beyond_triangular(s: int) -> Worked:
         "Round hedges grow one inside the other and are numbered from the innermost outwards. For every h, the whole "
         "area inside hedge h is {a}h^2 + {b}h square metres. How many square metres lie between hedge {m} and its "
         "inner neighbour?",
+        "In a garden folly the upper surface of stair number e lies {a}e^2 + {b}e mm above the ground, for each whole "
+        "e from 1 up. How many millimetres higher than the stair right below it is stair number {m}?",
+        "Put S(z) = {a}z^2 + {b}z. By how much is S({m}) greater than S({m} - 1)?",
     ),
 )
 def term_from_totals(a: int, b: int, m: int) -> Worked:
@@ -614,6 +682,12 @@ def term_from_totals(a: int, b: int, m: int) -> Worked:
         "Crates numbered 1 to {n} wait beside a balance, and crate j weighs {k}j * {k}j grams. The heaviest is set on "
         "the left pan, the second heaviest on the right pan, the third heaviest on the left pan, and so forth until "
         "all crates are on the balance. By how many grams does the left pan outweigh the right one?",
+        "Along one straight line {n} forces act on a hook, and force number j has {k}j * {k}j newtons. Force {n} pulls "
+        "forwards, the force with the next smaller number pulls backwards, and the direction goes on changing like "
+        "this down to force number 1. Together they pull the hook forwards. How many newtons has the resultant force?",
+        "The first {n} positive multiples of {k} are dealt into two groups from the top: the greatest goes to group A, "
+        "the second greatest to group B, the third greatest to group A, and so on down to {k} itself. Then every "
+        "number is squared. What is the total of the squares in group A minus the total of those in group B?",
     ),
     test_only=True,
 )

@@ -41,6 +41,11 @@ RIGHT = tuple(t for t in product(range(5, 41), range(9, 64), range(13, 70)) if t
         "A program treats each colour as a point in space whose coordinates are its values for red, green and blue. "
         "The contrast between two colours is defined as the length of the line segment between their points. Two "
         "colours differ by {a} in red, by {b} in green and by {c} in blue. How large is their contrast?",
+        "The legs of a right triangle are {a} and {b}. Its hypotenuse serves as a leg of a second right triangle, the "
+        "other leg of which is {c}. How long is the hypotenuse of the second triangle?",
+        "A laboratory finds three faults in a scale: {a}, {b} and {c} milligrams. Its rule book says that the total "
+        "fault is the positive number whose square equals the sum of the squares of the single faults. Work out the "
+        "total fault in milligrams.",
     ),
 )
 def space_diagonal(a: int, b: int, c: int) -> Worked:
@@ -82,6 +87,11 @@ def space_diagonal(a: int, b: int, c: int) -> Worked:
         "A block of halva is a cuboid. A knife can be drawn straight through it parallel to its sides in three "
         "directions, and depending on the direction the slice it lays open has {p}, {q} or {r} square millimetres. "
         "Find the volume of the halva in cubic millimetres.",
+        "A pedestal is a cuboid. Its upper side, its north side and its east side are each pasted over exactly with "
+        "one poster, and the posters have {p}, {q} and {r} square palms. How many cubic palms of space does the "
+        "pedestal fill?",
+        "A wardrobe with right angles everywhere needs {p} square feet of ground when it is upright, {q} when it lies "
+        "on its back and {r} when it lies on its left side. How many cubic feet does it need in the removal van?",
     ),
 )
 def volume_from_faces(p: int, q: int, r: int) -> Worked:
@@ -121,6 +131,12 @@ def volume_from_faces(p: int, q: int, r: int) -> Worked:
         "Brass beading covers every edge of a rectangular chest exactly once and is {t} inches long altogether. Two "
         "corners of the chest that are as far apart as possible have a distance of {d} inches. The chest is varnished "
         "on the outside, lid and bottom included. How many square inches are varnished?",
+        "The edges of a cuboid canary cage are made of rod, {t} inches of it all told, one rod per edge. No perch "
+        "longer than {d} inches would fit into the cage in a straight line, and one of {d} inches just does. How many "
+        "square inches of netting close the cage on all six sides?",
+        "One corner of a cuboid lies at the origin, and three of its edges lie on the positive coordinate axes. The "
+        "corner with no zero coordinate is {d} units away from the origin, and four times the sum of its coordinates "
+        "is {t}. Find the area of the cuboid's entire boundary in square units.",
     ),
 )
 def surface_from_edges_and_diagonal(t: int, d: int) -> Worked:
@@ -161,6 +177,13 @@ def surface_from_edges_and_diagonal(t: int, d: int) -> Worked:
         "lowest to the highest level. The camera of a drone can turn forwards, backwards, left, right, up and down, "
         "and its view is blocked in a direction if another drone hovers that way on the same grid line. How many "
         "drones have an unblocked view in exactly one of these directions?",
+        "A code consists of three letters: the left one from an ordered alphabet of {a} letters, the middle one from "
+        "an ordered alphabet of {b} letters, the right one from an ordered alphabet of {c} letters. A letter is called "
+        "outer if it comes first or last in its own alphabet. How many of all these codes contain exactly one outer "
+        "letter?",
+        "Deep in a lake floats an underwater hotel, {a} storeys of {b} by {c} cubic rooms, with no gaps between them. "
+        "A room has one porthole in every wall, floor or ceiling behind which there is water, and none elsewhere. In "
+        "how many rooms is there just one porthole?",
     ),
 )
 def one_painted_face(a: int, b: int, c: int) -> Worked:
@@ -205,6 +228,13 @@ def one_painted_face(a: int, b: int, c: int) -> Worked:
         "Two church towers carry onion domes of one form, the second dome on a grander scale. Gilding took {s} sheets "
         "of gold leaf for the first dome and {t} sheets for the second, without overlap. The space under the first "
         "dome is {v} cubic metres. How many cubic metres is the space under the second?",
+        "A carver makes two chess kings of the same wood, and apart from their scale nobody could tell them apart. The "
+        "coat of lacquer, of the same thickness for both, takes {s} drops for the short king and {t} drops for the "
+        "tall one. The short king weighs {v} carats, lacquer not counted. What is the weight of the tall one in "
+        "carats, again without lacquer?",
+        "A plane through a solid of volume {v} cuts it in a figure of area {s}. Everything is then enlarged in space "
+        "from one fixed point, and the figure goes over into a figure of area {t}. Which volume does the enlarged "
+        "solid have?",
     ),
 )
 def volume_from_surfaces(s: int, t: int, v: int) -> Worked:
@@ -247,6 +277,12 @@ def volume_from_surfaces(s: int, t: int, v: int) -> Worked:
         "of flesh does the plum have?",
         "Grain is heaped up in a barn as a cone of {v} bushels. Carts carry grain off until the heap is again a cone, "
         "just as steep, but only {m}/{n} as high as before. How many bushels did the carts carry off?",
+        "A meteor of {v} tonnes is equally dense throughout. On its way through the air it burns away on all sides in "
+        "such a manner that it keeps its form, and the lump that hits the ground measures {m}/{n} of the meteor in "
+        "every direction. How many tonnes have burnt?",
+        "On each of the three edges that leave the vertex K of a tetrahedron, a point is marked at {m}/{n} of the way "
+        "from K to the far end of the edge. A plane through the three marks separates the vertex K from the others. If "
+        "the tetrahedron has volume {v}, which volume lies on the side of the plane away from K?",
     ),
 )
 def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
@@ -288,6 +324,11 @@ def rest_of_similar_solid(v: int, m: int, n: int) -> Worked:
         "A copper track may run on any of the six faces of a ceramic cuboid, {a} mm by {b} mm by {c} mm, but not "
         "through the ceramic. It is to connect a terminal at one vertex with a terminal at the vertex farthest from it "
         "in space. What is the minimum length of the track in mm?",
+        "On the boundary of the solid 0 <= x <= {a}, 0 <= y <= {b}, 0 <= z <= {c}, curves are drawn from the origin to "
+        "the point ({a}, {b}, {c}). How long is the shortest of all such curves?",
+        "A stone cuboid, {a} by {b} by {c} spans, is hung up in a greenhouse so that nothing else touches it. Ivy "
+        "grows at one vertex, and its tendrils can creep over all the sides of the stone but have no hold elsewhere. "
+        "How many spans of tendril, at the very least, reach the vertex that shares no side with the first?",
     ),
 )
 def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
@@ -332,6 +373,12 @@ def shortest_way_on_a_box(a: int, b: int, c: int) -> Worked:
         "In an upright sealed test tube, {w} mm in radius inside, {n} spherical gas bubbles of radius {r} mm float up "
         "to the level stopper. There they merge into one pocket of gas that spans the whole bore and has the same "
         "volume as all the bubbles together. How tall is this pocket, in mm?",
+        "A mint founds {n} silver bullets, each a ball {r} lines in radius, into a single blank. The blank is a right "
+        "circular cylinder with a radius of {w} lines, and no silver is lost or added. If a line is a unit of length, "
+        "how many lines does the blank measure between its two circular faces?",
+        "An apothecary grinds {n} solid round pills, spherical and {r} mm in radius, into powder without changing "
+        "their total volume. She fills it into an upright vial, which is cylindrical inside with a radius of {w} mm "
+        "and was clean before, and taps until the top of the powder is even. Give the depth of the powder in mm.",
     ),
 )
 def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
@@ -374,6 +421,13 @@ def balls_into_a_cylinder(n: int, r: int, w: int) -> Worked:
         "Three salt crystals, perfect cubes with edges of {a}, {b} and {c} units, have grown together. One face of the "
         "middle-sized cube is entirely attached to the largest cube, and its opposite face bears the smallest cube, "
         "which is attached to it with an entire face. How many square units of the crystals remain exposed?",
+        "A paper lantern is made up of three closed cubes with edges of {a}, {b} and {c} spans, one hanging under the "
+        "other, each smaller one attached by the whole of its top to the underside of the larger one above it. The "
+        "parts that cover each other are hidden, and everything else can be seen from some side, from above or from "
+        "below. How many square spans of paper can be seen?",
+        "Divers raise three iron dice from a wreck, with edges of {a}, {b} and {c} inches. They were welded in a stack "
+        "of decreasing size, where each die has one entire side on the next larger die. Wherever iron is not pressed "
+        "to iron it is rusty, on the lowest side as well. Find the total rusty area in square inches.",
     ),
 )
 def tower_of_cubes(a: int, b: int, c: int) -> Worked:
@@ -420,6 +474,13 @@ def tower_of_cubes(a: int, b: int, c: int) -> Worked:
         "A laser beam draws a closed figure on a wall. It starts at the origin of the wall's coordinates, moves on "
         "straight lines to ({a}, {b}), next to ({c}, {d}), next to ({e}, {f}), and finally to where it started. One "
         "unit is a decimetre. Find the size of the figure in square decimetres.",
+        "In the complex plane let z have real part {a} and imaginary part {b}, let w have real part {c} and imaginary "
+        "part {d}, and let t have real part {e} and imaginary part {f}. Straight segments connect 0 with z, z with w, "
+        "w with t, and t with 0. How large is the region they enclose?",
+        "A fox marks the limits of its territory by trotting straight from its den to an oak, on to a rock, on to a "
+        "spring and back into the den. A forester's map with one furlong per unit has the den at (0, 0), the oak at "
+        "({a}, {b}), the rock at ({c}, {d}) and the spring at ({e}, {f}). How many square furlongs are in the fox's "
+        "territory?",
     ),
 )
 def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
@@ -463,6 +524,11 @@ def shoelace_area(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "Over a level seabed a submarine sends out a sound {p} fathoms above the bottom. A microphone hangs {q} "
         "fathoms above the bottom, {d} fathoms away in the horizontal. How many fathoms has the echo from the seabed "
         "travelled, from the submarine onwards, on arriving at the microphone?",
+        "Two points lie {p} and {q} units above the x-axis, and their x-coordinates differ by {d}. An ellipse that has "
+        "them as its foci is tangent to the x-axis. How long is the major axis of this ellipse, from end to end?",
+        "In a school race every child sets off at a red post {p} m from a long straight fence, has to tap the fence "
+        "wherever he or she likes, and finishes at a yellow post {q} m from the fence on the same side. Parallel to "
+        "the fence, the posts are {d} m apart. Which distance in metres does a child run who chooses best?",
     ),
 )
 def reflected_path(p: int, q: int, d: int) -> Worked:
@@ -503,6 +569,11 @@ def reflected_path(p: int, q: int, d: int) -> Worked:
         "On a garden plan, whose unit is one pace, the edge of a long straight terrace follows {a}x + {b}y = {c}. A "
         "sprinkler at ({p}, {q}) waters a full disc. How many paces is the radius of the disc if its rim just grazes "
         "the edge of the terrace?",
+        "Real numbers x and y obey {a}x + {b}y = {c}. What is the least possible value of the square root of (x - "
+        "{p})^2 + (y - {q})^2?",
+        "The boards along one side of an ice hockey rink follow the equation {a}x + {b}y = {c}, where coordinates are "
+        "in metres and the boards are long enough. A puck rests at ({p}, {q}) and is regarded as a point. At least how "
+        "many metres must it slide to hit these boards?",
     ),
 )
 def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
@@ -542,6 +613,14 @@ def distance_to_line(a: int, b: int, c: int, p: int, q: int) -> Worked:
         "The holes of a pegboard form a square pattern, one inch from each hole to the next. An elastic is stretched "
         "around three pegs: one in the bottom left hole, one {a} inches to the right of that hole and one {b} inches "
         "straight above that hole. How many holes does the elastic surround without touching or covering them?",
+        "One measuring glass of a litre is divided by marks into {a} equal parts, another glass of a litre into {b} "
+        "equal parts. Ella fills each glass up to one of its marks, at least one part high, and empties both into a "
+        "dry bottle of a litre. For how many of the possible choices of the two marks is the bottle then less than "
+        "full?",
+        "From a triangular board with a right angle between edges of {a} and {b} inches, a joiner is to saw a "
+        "rectangle. One corner of it is the right angle of the board, its length along the first edge and its width "
+        "along the second are whole numbers of inches, and its corner opposite the right angle must not reach the "
+        "third edge of the board. How many combinations of length and width can he choose from?",
     ),
 )
 def lattice_points_in_triangle(a: int, b: int) -> Worked:
@@ -587,6 +666,13 @@ def lattice_points_in_triangle(a: int, b: int) -> Worked:
         "apples are repacked into a crate and a sack. The crate receives {c} red and {d} green apples, and the sack "
         "receives all the others. What is the number of red apples in the sack times the number of green apples in the "
         "sack?",
+        "In a spreadsheet, a formula in column number {c} and row number {d} points to the cell in column number {a} "
+        "and row number {b}. When the formula is copied elsewhere, the cell it points to moves by as many columns and "
+        "rows as the formula itself. Copied into column number {e} and row number {f}, the formula points to the cell "
+        "in column number x and row number y. Find x times y.",
+        "Two pucks of equal mass glide on ice with velocities ({a}, {b}) and ({e}, {f}), collide and move apart. The "
+        "collision does not change the sum of their velocities, and one puck has the velocity ({c}, {d}) after it. "
+        "What do you get on multiplying the two components of the other puck's velocity after it?",
     ),
 )
 def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
@@ -633,6 +719,13 @@ def fourth_vertex(a: int, b: int, c: int, d: int, e: int, f: int) -> Worked:
         "radius. Every direct path up the mountainside from the coast to the summit is {s} miles long. A cartographer "
         "makes a true model of the mountainside, slits it along one of these paths and flattens it without distortion. "
         "How many degrees does the flat sheet span at the summit?",
+        "All points of a circle with radius {r} have the distance {s} from a point P in space. The segments from P to "
+        "the points of the circle form a surface, which is slit along one of them and unrolled into a plane without "
+        "being stretched. How many degrees wide is the unrolled surface at P?",
+        "Gravel is piled up as a heap that runs evenly up to a peak above a circle of {r} yards radius, and it is {s} "
+        "yards straight up its slope from the ground to the peak. A tarpaulin covers the slope without a wrinkle, and "
+        "its two straight hems just meet. Which angle, in degrees, do the hems form when the tarpaulin is laid out on "
+        "a level court, measured through the tarpaulin?",
     ),
     test_only=True,
 )

@@ -49,7 +49,7 @@ BUNDLED: Mapping[str, tuple[str, ...]] = {
     "starter": SPLITS,
     # What the bundled tree was learned from, and what it was measured on.
     "starter-1000": ("train", "test"),
-    "techniques": (*SPLITS, "retest", "third"),
+    "techniques": (*SPLITS, "retest", "third", "fourth"),
 }
 """Sets that come with the package, and their splits."""
 PUBLISHED = ("aime25", "math-hard", "olymmath", "gsm8k")

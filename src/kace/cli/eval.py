@@ -67,7 +67,7 @@ OUT = click.option(
 @click.option(
     "--split",
     default="test",
-    help="train, validation or test; techniques also has retest and third.",
+    help="train, validation or test; techniques also has retest, third and fourth.",
 )
 @click.option(
     "--seeds",
