@@ -172,8 +172,6 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
     """
     if field == "problem":
         return Clusters(field, {})
-    if field == "problem":
-        return Clusters(field, {})
     names: dict[str, str] = {}
     problems: set[str] = set()
     for table in tables:

@@ -46,12 +46,10 @@ class ScoreReader:
         for path in paths:
             if path.is_dir() or not path.exists():
                 found.append((Table.open(path), str(path)))
-            elif path.suffix in LOGS:
-                table = self.read_log(path)
-                found.append((table, f"{path} {table.name}"))
-            else:
-                for table in self.read_file(path):
-                    found.append((table, f"{path} {table.name}"))
+                continue
+            is_log = path.suffix in LOGS
+            read = [self.read_log(path)] if is_log else self.read_file(path)
+            found += [(table, f"{path} {table.name}") for table in read]
         times = Counter(table.name for table, _ in found)
         tables = {}
         for table, place in found:
