@@ -8,25 +8,11 @@ import pytest
 
 import kace
 from kace.report.pages import html_at
-from kace.report.render import (
-    FILE_POLICY,
-    Links,
-    Page,
-    assets,
-    document,
-    environment,
-    maths,
-)
+from kace.report.render import FILE_POLICY, Links, Page, assets, document, environment, maths
 from kace.report.workspace import Workspace
 from tests.report.samples import a_shelf_of_all
 
-PAGE = Page(
-    "error.html",
-    "A <title>",
-    {"status": 200, "sentences": [maths("x^2")]},
-    ("tree", "oak"),
-    refresh=3.0,
-)
+PAGE = Page("error.html", "A <title>", {"status": 200, "sentences": [maths("x^2")]}, ("tree", "oak"), refresh=3.0)
 PLAIN = Page("error.html", "t", {"status": 200, "sentences": ['class="math"']})
 SERVED, FILES = Links(), Links(frozenset({"/", "/run/first"}))
 
