@@ -76,6 +76,7 @@ def test_every_kind_of_page_answers(client, path):
 MISSING = (
     *("/nothing", "/tree", "/tree/ash", "/tree/oak/card/NO_SUCH_CARD", "/tree/oak/cell/x/y", "/run/first/problem/x/0"),
     *("/run/first/problem/x/not-a-number", "/run/x", "/learner/x", "/inbox/x", "/inbox/letters/x"),
+    *("/run/first/against/first", "/run/first/against/none", "/run/none/against/first"),
     *("/tree/oak/extra/x/y", "/assets/nothing.css", f"/assets/{assets_mark()}/nothing.css", "/assets/"),
 )
 

@@ -56,7 +56,9 @@ def test_the_tree_page_lists_its_cards_with_their_rules_and_deprecated_ones_last
     assert "1 helping, 0 harming" in said(page), "of those that can be shown"
     assert "+12.0 [+3.0, +21.0] 5 problems" in said(page)
     assert a_card().body.split("\n")[0] in said(page)
-    assert ids(page_of(workspace, "/tree/oak", sort="id").body)[1] == "EXACT_MAY_HARM"
+    place = page_of(workspace, "/tree/oak", domain="algebra", difficulty="medium")
+    assert ids(place.body) == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM", "EXACT_NEVER_MEASURED", "EXACT_WAS_HARMFUL"]
+    assert "not measured" in said(place) and "6 2 of 8" in said(place), "gained and broken"
 
 
 def test_the_tree_page_leads_with_what_runs_that_read_it_came_to(tmp_path: Path) -> None:
@@ -104,14 +106,6 @@ def test_the_tree_page_names_its_latest_changes_and_its_learner(tmp_path: Path) 
     assert words.index("freeze done with it") < words.index("create")
     assert "frozen at" in words
     assert 'href="/learner/oak"' in page.body
-
-
-def test_a_place_lists_highest_lift_first_and_unmeasured_last(workspace: Workspace) -> None:
-    page = page_of(workspace, "/tree/oak", domain="algebra", difficulty="medium")
-    assert ids(page.body) == ["EXACT_HELPS_MUCH", "EXACT_MAY_HARM", "EXACT_NEVER_MEASURED", "EXACT_WAS_HARMFUL"]
-    assert "+12.0 [+3.0, +21.0]" in said(page)
-    assert "not measured" in said(page)
-    assert "6 2 of 8" in said(page), "gained and broken"
 
 
 def test_pages_of_a_list_follow_one_another(tmp_path: Path) -> None:

@@ -24,14 +24,7 @@ def manifest(system: str, *, model: str = "openai/solver", tree: bool = False) -
     }
 
 
-def an_arm(
-    name: str,
-    *,
-    skill: float = 0.0,
-    fixed: int = 0,
-    tree: bool = False,
-    labelled: bool = True,
-) -> Table:
+def an_arm(name: str, *, skill: float = 0.0, fixed: int = 0, tree: bool = False, labelled: bool = True) -> Table:
     """`fixed` attempts without a ladder, or the ladder where it is 0; `skill` shifts every problem's rate."""
     draw = random.Random(f"{name} 40 3")
     rows = []
