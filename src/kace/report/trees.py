@@ -235,7 +235,9 @@ def learner_page(request: PageRequest) -> Page:
         "waiting": waiting,
         "cards": report.cards[:LEARNED],
         "addresses": addresses,
-        "run_scale": scale_over(min(ends or [0]), max(ends or [1]), about=6),
+        "run_scale": scale_over(
+            min(ends, default=0), max(ends, default=1), about=6
+        ),
     }
     refresh = LEARNER_REFRESH.get(report.state)
     return Page("learner.html", name, values, refresh=refresh)

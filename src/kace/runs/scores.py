@@ -142,11 +142,8 @@ class ScoreReader:
         for usage in (sample.model_usage or {}).values():
             used.append(Usage(usage.input_tokens, 0, usage.output_tokens))
         row = _row(str(sample.id), sample.epoch - 1, family, correct)
-        return replace(
-            row,
-            failed=sample.error is not None,
-            usage=total(used),
-        )
+        failed = sample.error is not None
+        return replace(row, failed=failed, usage=total(used))
 
     def is_right(self, value: object, where: str) -> bool | None:
         """Whether a score is right; `None` for none. Raise for one in between."""

@@ -207,15 +207,10 @@ def _matches(row: SolveRow, word: str) -> bool:
     return word in names.casefold()
 
 
-def worst_first(row: SolveRow) -> tuple[int, bool]:
-    """Return a sort key: broken by cards, other losses, gains, wrong, the rest."""
-    if row.lost:
-        return 0, not row.cards
-    if row.gained:
-        return 1, False
-    if row.correct is False:
-        return 2, not row.cards
-    return 3, False
+def worst_first(row: SolveRow) -> tuple[bool, ...]:
+    """Return a sort key: lost, gained, wrong, the rest; with cards first of those wrong."""
+    wrong = row.correct is False
+    return not row.lost, not row.gained, not wrong, wrong and not row.cards
 
 
 ORDERS: Mapping[str, Callable[[SolveRow], Any]] = {
