@@ -12,7 +12,12 @@ class Markup(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str]] = []
+        self.elements: list[tuple[str, dict[str, str]]] = []
         self.open: list[str] = []
+
+    def all(self, name: str) -> list[dict[str, str]]:
+        """The attributes of every element of a name."""
+        return [attributes for tag, attributes in self.elements if tag == name]
 
     def handle_starttag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_startendtag(name, attrs)
@@ -21,6 +26,7 @@ class Markup(HTMLParser):
 
     def handle_startendtag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(name)
+        self.elements.append((name, {key: value or "" for key, value in attrs}))
         self.attributes += [(key, value or "") for key, value in attrs]
 
     def handle_endtag(self, name: str) -> None:

@@ -13,10 +13,8 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import Domain, Edit
 from kace.ladder.record import ClassRecord, Solution
 from kace.ladder.tiers import TierName
-from kace.models.base import Finish
-from kace.models.cache import CallRecord
 from tests.recorded import recorded
-from tests.report.samples import a_recall, a_solve, an_attempt
+from tests.report.samples import a_call, a_recall, a_solve, an_attempt
 
 CANARY = "canary.test"
 CORPUS = (
@@ -168,27 +166,11 @@ def hostile_run(folder: Path, *, right: bool) -> None:
     (folder / "traces.jsonl").write_text("\n".join([*lines, piece(0), '{"v":1}', ""]), encoding="utf-8")
     everything = "\n\n".join(CORPUS)
     calls = [
-        CallRecord(
-            key=attempt.call,
-            model=piece(3),
-            problem=solve.problem,
-            seed=0,
-            tier=attempt.tier.value,
-            index=attempt.index,
-            text=f"{everything}\n\n{piece(place)}",
-            v=1,
-            finish=Finish.STOP,
-            input=1,
-            cached=0,
-            output=1,
-            seconds=1.0,
-        )
+        a_call(attempt.call, f"{everything}\n\n{piece(place)}", model=piece(3), problem=solve.problem)
         for solve in solves[:6]
         for place, attempt in enumerate(solve.attempts)
     ]
-    (folder / "calls" / "a.jsonl").write_text(
-        "".join(call.model_dump_json() + "\n" for call in calls), encoding="utf-8"
-    )
+    (folder / "calls" / "a.jsonl").write_text("".join(calls), encoding="utf-8")
 
 
 def hostile_inbox(folder: Path) -> None:

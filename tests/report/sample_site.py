@@ -48,13 +48,7 @@ def sample_app() -> Starlette:
 class Site:
     """Serves in a thread of its own, so that plain tests can talk to it."""
 
-    def __init__(
-        self,
-        *,
-        token: str | None = None,
-        grace: float = 1.0,
-        **rules: Any,
-    ) -> None:
+    def __init__(self, *, token: str | None = None, grace: float = 1.0, **rules: Any) -> None:
         self.guard = Guard(sample_app(), token, **rules)
         self._key = token
         self._grace = grace

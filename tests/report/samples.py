@@ -11,6 +11,8 @@ from kace.cards.card import Card
 from kace.cards.store import TreeStore
 from kace.ladder.record import Attempt, ClassRecord, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import ExitPath, TierName
+from kace.models.base import Finish
+from kace.models.cache import CallRecord
 from tests.card_examples import DOMAINS, a_card
 
 
@@ -70,6 +72,14 @@ def a_solve(problem: str = "b" * 16, **fields: object) -> Solution:
         "attempts": attempts,
     }
     return Solution.model_validate({**usual, **fields})
+
+
+def a_call(key: str, text: str, **fields: object) -> str:
+    """The line of a kept call."""
+    names = {"model": "m", "problem": "p", "seed": 0, "tier": "ES", "index": 0, "seconds": 1.0}
+    usual = {"v": 1, "finish": Finish.STOP, "input": 1, "cached": 0, "output": 1, **names}
+    record = CallRecord.model_validate({"key": key, "text": text, **usual, **fields})
+    return record.model_dump_json() + "\n"
 
 
 def a_recall(**fields: object) -> RetrievedContext:

@@ -132,14 +132,7 @@ def test_hostile_questions_do_nothing(browser, served):
         tree, run, inbox = (
             next(link for link in links_of(page) if f"/{kind}/" in link) for kind in ("tree", "run", "inbox")
         )
-        asking = [
-            f"{served}/?q=",
-            f"{tree}?q=",
-            f"{run}?text=",
-            f"{run}?sort=",
-            f"{run}?against=",
-            f"{inbox}?page=",
-        ]
+        asking = [f"{served}/?q=", f"{tree}?q=", f"{run}?text=", f"{run}?sort=", f"{run}?against=", f"{inbox}?page="]
         asking += [f"{served}/", f"{tree}/card/", f"{run}/problem/", f"{run}/against/", f"{inbox}/"]
         for start in asking:
             for text in CORPUS[:: 1 if start.startswith(tree) else 5]:

@@ -81,24 +81,6 @@ def test_runs_without_answers_or_solves_have_a_page(tmp_path: Path, correct: boo
         assert "Two runs side by side" in settled(client, "/run/first/against/second").text
 
 
-@pytest.mark.parametrize("path", ["/run/first/against/first", "/run/first/against/none", "/run/none/against/first"])
-def test_what_is_not_there_is_not_compared(tmp_path: Path, path: str):
-    runs(tmp_path / "both")
-    with opened(tmp_path / "both") as client:
-        assert client.get(path).status_code == 404
-
-
-def test_a_run_that_grows_is_compared_again(tmp_path: Path):
-    runs(tmp_path / "both")
-    with opened(tmp_path / "both") as client:
-        assert "n = 12" in settled(client, "/run/first/against/second").text
-        for name in ("first", "second"):
-            with (tmp_path / "both" / name / "traces.jsonl").open("a") as file:
-                file.write(a_solve("f" * 16, correct=name == "first").model_dump_json() + "\n")
-        said = settled(client, "/run/first/against/second").text
-    assert "n = 13" in said and "Gained 4" in said
-
-
 # Files
 
 

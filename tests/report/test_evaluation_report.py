@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -10,32 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kace.cli import app
 from kace.cli.report import evaluation_record
 from kace.config import Price
 from kace.errors import UsageError
 from kace.ladder.tiers import ExitPath
-from kace.report.charts import (
-    Picture,
-    exit_bars,
-    scale_over,
-)
-from kace.report.evaluation import (
-    Draw,
-    Evaluation,
-    evaluation_of,
-    page,
-    plots_of,
-)
+from kace.report.charts import Picture, exit_bars, scale_over
+from kace.report.evaluation import Draw, Evaluation, evaluation_of, page, plots_of
 from kace.report.render import REPORT_POLICY as POLICY
 from kace.report.render import environment
 from kace.runs.table import Table
 from tests.html_pages import parsed
-from tests.learning.solve_records import a_solve, a_try
 from tests.runs.few_rows import changed
 from tests.runs.sample_arms import an_arm, manifest
 
@@ -114,13 +100,8 @@ def test_arms_that_share_no_problem_are_said_and_not_compared():
 def test_what_is_not_alike_or_not_whole_is_said():
     one, two = ladders()
     other = changed(two, [*two][1:], manifest=manifest("kace", model="openai/another"))
-    first, *rest = one
-    failed = changed(one, [replace(first, failed=True, correct=None), *rest])
-    found = evaluation_of([failed, other])
-    told = " ".join(found.warnings)
-    for words in ("different solvers", "kace is not complete", "tiered: 1 of 120 solves have no known answer"):
-        assert words in told, words
-    assert "tiered: 1 solve lost a call to the provider" in told
+    found = evaluation_of([one, other])
+    assert ["different solvers" in each or "kace is not complete" in each for each in found.warnings] == [True, True]
     assert all(warning in page(found) for warning in found.warnings)
 
 
@@ -223,35 +204,3 @@ def test_a_scale_holds_its_ends_and_has_few_ticks(low: float, span: float, about
     scale = scale_over(low, low + span, about=about)
     assert scale.low <= low + 1e-6 * scale.step and scale.high >= low + span - 1e-6 * scale.step
     assert 2 <= len(scale.ticks) <= about + 3
-
-
-# The verb
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> list[Path]:
-    folders = []
-    for name, right in (("tiered", 5), ("kace", 9)):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "run.json").write_text(json.dumps(manifest(name)))
-        records = [a_solve(f"p{n}", [a_try(n < right)] * 5, correct=n < right) for n in range(12)]
-        (folder / "traces.jsonl").write_text("".join(f"{record.model_dump_json()}\n" for record in records))
-        folders.append(folder)
-    return folders
-
-
-def kace(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(app, ["report", *map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def test_the_verb_writes_a_page_where_one_is_asked_for(
-    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    assert "(base)" in kace(*runs) and not (tmp_path / "report").exists()
-    assert kace(*runs, "--out", "report") == ""
-    html = (tmp_path / "report" / "index.html").read_text()
-    assert "Compared with tiered" in html and "33.3" in html

@@ -1,64 +1,37 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import kace
 from kace.report.pages import html_at
-from kace.report.render import (
-    FILE_POLICY,
-    Links,
-    Page,
-    assets,
-    document,
-    environment,
-    maths,
-)
+from kace.report.render import FILE_POLICY, Links, Page, assets, document, environment, maths
 from kace.report.workspace import Workspace
+from tests.html_pages import parsed
 from tests.report.samples import a_shelf_of_all
 
-PAGE = Page(
-    "error.html",
-    "A <title>",
-    {"status": 200, "sentences": [maths("x^2")]},
-    ("tree", "oak"),
-    refresh=3.0,
-)
+PAGE = Page("error.html", "A <title>", {"status": 200, "sentences": [maths("x^2")]}, ("tree", "oak"), refresh=3.0)
 PLAIN = Page("error.html", "t", {"status": 200, "sentences": ['class="math"']})
 SERVED, FILES = Links(), Links(frozenset({"/", "/run/first"}))
-
-
-class Seen(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def all(self, name: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.tags if tag == name]
 
 
 @pytest.mark.parametrize("links", [SERVED, FILES])
 def test_a_page_has_a_language_a_title_landmarks_and_a_way_past_the_bar(links):
     text = document(PAGE, links)
-    seen = Seen(text)
+    seen = parsed(text)
     assert text.startswith("<!doctype html>\n<html lang=")
     assert "<title>A &lt;title&gt; · kace</title>" in text
     assert len(seen.all("main")) == len(seen.all("header")) == len(seen.all("footer")) == 1
-    first = next(attributes for tag, attributes in seen.tags if tag == "a")
+    first = next(attributes for tag, attributes in seen.elements if tag == "a")
     assert first["href"] == "#content" and seen.all("main")[0]["id"] == "content"
 
 
 @pytest.mark.parametrize("links", [SERVED, FILES])
 def test_nothing_in_the_frame_is_inline_or_comes_from_elsewhere(links):
-    seen = Seen(document(PAGE, links))
-    for name, attributes in seen.tags:
+    seen = parsed(document(PAGE, links))
+    for name, attributes in seen.elements:
         assert not any(key == "style" or key.startswith("on") for key in attributes)
         assert name not in {"style", "base", "iframe", "object", "embed"}
         for key in ("src", "href"):
@@ -73,7 +46,7 @@ def test_only_a_served_page_looks_for_news():
 
 
 def test_only_a_file_carries_its_policy_with_it():
-    policies = [each.get("content") for each in Seen(document(PAGE, FILES)).all("meta") if "http-equiv" in each]
+    policies = [each.get("content") for each in parsed(document(PAGE, FILES)).all("meta") if "http-equiv" in each]
     assert policies == [FILE_POLICY]
     assert "Content-Security-Policy" not in document(PAGE, SERVED)
 
@@ -85,13 +58,13 @@ def nav_of(workspace, links, path):
 
 def test_the_bar_leads_to_the_lists_of_the_first_page(tmp_path):
     a_shelf_of_all(tmp_path)
-    nav = Seen(nav_of(Workspace([tmp_path]), SERVED, "/"))
+    nav = parsed(nav_of(Workspace([tmp_path]), SERVED, "/"))
     assert [link["href"] for link in nav.all("a")] == ["/", "/#tree", "/#run", "/#learner", "/#inbox"]
     assert [link.get("aria-current") for link in nav.all("a")] == ["page", None, None, None, None]
 
 
 def test_every_file_that_a_page_asks_for_is_there():
-    seen = Seen(document(PAGE, FILES))
+    seen = parsed(document(PAGE, FILES))
     asked = [each["src"] for each in seen.all("script")] + [each["href"] for each in seen.all("link")]
     assert {str(name).removeprefix("assets/") for name in asked} <= set(assets())
     fonts = re.findall(rb"url\(([^)]+\.woff2)\)", assets()["katex/katex.min.css"])

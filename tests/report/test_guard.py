@@ -181,11 +181,6 @@ def test_the_key_opens(locked: Site):
     assert locked.ask("/", authorization=f"bearer  {TOKEN}").status == 200
 
 
-def test_a_server_for_programs_takes_no_key_from_an_address():
-    with Site(token=TOKEN) as site:
-        assert site.ask(f"/?token={TOKEN}").status == 401
-
-
 def test_keys_are_compared_in_constant_time(locked: Site, monkeypatch: pytest.MonkeyPatch):
     compared = []
 

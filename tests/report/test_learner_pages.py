@@ -146,45 +146,27 @@ def test_a_learner_that_has_only_begun_has_a_page(tmp_path: Path):
 # Proposals
 
 
-def a_notebook(tree: Path, *steps: tuple[StepName, dict[str, object]]) -> Path:
-    """A learner of a tree with these steps."""
-    learn = tree / "learn"
-    learn.mkdir(exist_ok=True)
-    (learn / "learn.json").write_text('{"train": {"problems": 9}, "config": {"model": "scripted/x"}}')
-    lines = [json.dumps({"v": 1, **step._asdict(), "value": value}) + "\n" for step, value in steps]
-    (learn / "steps.jsonl").write_text("".join(lines))
-    return tree
-
-
-def refused(card_id: str, by: str, rule: str, reason: str = "because") -> dict[str, str]:
-    return {"card_id": card_id, "by": by, "rule": rule, "reason": reason}
-
-
 def every_verdict(tree: Path) -> Path:
     """A learner whose teacher proposed a card for every end that one can come to."""
-    names = (
-        "EXACT_IS_IN_TREE",
-        "EXACT_IS_RETIRED_NOW",
-        "EXACT_IS_SAME_AGAIN",
-        "EXACT_IS_WRONG_ALAS",
-        "EXACT_IS_NOT_YET",
-    )
-    kept, retired, same, wrong, late = (a_card(name) for name in names)
+    ends = ("IN_TREE", "RETIRED_NOW", "SAME_AGAIN", "WRONG_ALAS", "NOT_YET")
+    kept, retired, same, wrong, late = (a_card(f"EXACT_IS_{end}") for end in ends)
     TreeStore.create(tree, DOMAINS, (kept, a_card(retired.card_id, status=Status.DEPRECATED), a_card()))
     cards = [card.model_dump(mode="json") for card in (kept, retired, same, wrong)]
-    proposed = {"cards": cards, "refused": [refused("", "parser", "bad_block", "no end tag")]}
-    ruled = {"admitted": cards[:3], "refused": [refused(wrong.card_id, "teacher", "wrong", "2 + 2 is 4")]}
-    merged = {
-        "merged": [{"card_id": same.card_id, "into": "EXACT_SUM_OF_SQUARES", "reason": "it has nearly the same text"}]
-    }
+    unread = {"card_id": "", "by": "parser", "rule": "bad_block", "reason": "no end tag"}
+    false = {"card_id": wrong.card_id, "by": "teacher", "rule": "wrong", "reason": "2 + 2 is 4"}
+    twin = {"card_id": same.card_id, "into": "EXACT_SUM_OF_SQUARES", "reason": "it has nearly the same text"}
     waiting = {"cards": [late.model_dump(mode="json")], "refused": []}
-    return a_notebook(
-        tree,
-        (StepName("add", "propose", 1, "MS algebra"), proposed),
-        (StepName("add", "admit", 1, "MS algebra"), ruled),
-        (StepName("add", "merge", 1, "MS"), merged),
-        (StepName("add", "propose", 1, "HS geometry"), waiting),
-    )
+    steps = {
+        StepName("add", "propose", 1, "MS algebra"): {"cards": cards, "refused": [unread]},
+        StepName("add", "admit", 1, "MS algebra"): {"admitted": cards[:3], "refused": [false]},
+        StepName("add", "merge", 1, "MS"): {"merged": [twin]},
+        StepName("add", "propose", 1, "HS geometry"): waiting,
+    }
+    (tree / "learn").mkdir()
+    (tree / "learn" / "learn.json").write_text('{"train": {"problems": 9}, "config": {"model": "scripted/x"}}')
+    lines = [json.dumps({"v": 1, **step._asdict(), "value": value}) + "\n" for step, value in steps.items()]
+    (tree / "learn" / "steps.jsonl").write_text("".join(lines))
+    return tree
 
 
 def test_every_proposal_is_listed_with_what_became_of_it(tmp_path: Path):

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
-from kace.models.base import Confidence, Finish, chat
-from kace.models.cache import CallRecord
+from kace.models.base import Confidence, chat
 from kace.problems import Problem, problem_rows
 from kace.report.pages import climb_of, vote_of
 from kace.report.render import path_of
 from kace.report.workspace import Workspace
 from tests.report.page_audit import Audit
-from tests.report.samples import a_learner, a_recall, a_run, a_solve, a_tree, an_attempt
+from tests.report.samples import a_call, a_learner, a_recall, a_run, a_solve, a_tree, an_attempt
 from tests.report.tree_views import Shown, page_of
 
 PROBLEM = "b" * 16
@@ -68,24 +67,8 @@ def read(page: Shown) -> Audit:
 
 def keep(folder: Path, *texts: str) -> None:
     folder.mkdir(exist_ok=True)
-    usage = {"input": 1, "cached": 0, "output": 1}
-    records = [
-        CallRecord(
-            key=key(n),
-            model="m",
-            problem="p",
-            seed=0,
-            tier="ES",
-            index=0,
-            text=text,
-            v=1,
-            finish=Finish.STOP,
-            seconds=1.0,
-            **usage,
-        )
-        for n, text in enumerate(texts)
-    ]
-    (folder / "calls.jsonl").write_text("".join(r.model_dump_json() + "\n" for r in records), encoding="utf-8")
+    lines = [a_call(key(place), text) for place, text in enumerate(texts)]
+    (folder / "calls.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def test_a_climb_groups_attempts_that_agree_and_says_which_gate_let_it_out(tmp_path: Path):
@@ -159,11 +142,8 @@ def test_why_an_attempt_failed_and_what_it_did_not_see_is_told(tmp_path: Path):
 def test_cards_lead_to_the_tree_of_that_content_and_to_no_card_it_lacks(tmp_path: Path):
     tree = a_tree(tmp_path / "oak")
     digest = Workspace([tree]).tree("oak").hash
-    recall = a_recall(cards=("EXACT_SUM_OF_SQUARES", "GONE"), domains=("algebra",))
-    a_run(tmp_path / "run", [a_solve(recalls=(recall,))], tree={"hash": digest, "cards": 2})
-    card = next(iter(Workspace([tree]).tree("oak").tree.cards))
-    recall = a_recall(cards=(card, "GONE"))
-    (tmp_path / "run" / "traces.jsonl").write_text(a_solve(recalls=(recall,)).model_dump_json() + "\n")
+    card = "EXACT_SUM_OF_SQUARES"
+    a_run(tmp_path / "run", [a_solve(recalls=(a_recall(cards=(card, "GONE")),))], tree={"hash": digest, "cards": 2})
     page = read(ask(Workspace([tmp_path])))
     assert f"/tree/oak/card/{card}" in page.links
     assert "GONE" in page.text
@@ -251,13 +231,12 @@ def test_the_messages_of_an_attempt_are_shown_once_for_those_that_share_them(tmp
     record = a_climb({TierName.ES: ["4", "5"], TierName.MS: ["4", "4", "5"]}, exit=ExitPath.MS_MAJORITY)
     shelf = shelf_of(tmp_path, record)
     calls = tmp_path / "run" / "calls"
-    keep(calls, "a", "b", "c", "d", "e")
-    lines = (calls / "calls.jsonl").read_text().splitlines()
-    kept = [CallRecord.model_validate_json(line) for line in lines]
+    calls.mkdir()
+    lines = []
     for place, prompt in enumerate(("lens 1", "lens 2", "cards", "cards", "cards")):
         messages = chat("Solve it.", f"{prompt}: is 1 <b>2?") if place < 3 else ()
-        kept[place] = kept[place].model_copy(update={"prompt": prompt, "messages": messages})
-    (calls / "calls.jsonl").write_text("".join(each.model_dump_json() + "\n" for each in kept))
+        lines.append(a_call(key(place), "a", prompt=prompt, messages=messages))
+    (calls / "calls.jsonl").write_text("".join(lines))
     body = ask(shelf).body
     assert body.count("<summary>Sent: 2 messages</summary>") == 3
     assert "<h3>user</h3><pre>cards: is 1 &lt;b&gt;2?</pre>" in body

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -81,8 +80,12 @@ def test_the_page_says_what_the_run_came_to(shelf: Workspace):
     ("query", "expected"),
     [
         ({"right": "no"}, ["P-3"]),
-        ({"right": "yes"}, ["P-0", "P-1", "P-2"]),
         ({"right": "failed"}, []),
+        ({"right": "no", "text": "seed=0 p-"}, ["P-3"]),
+        ({"text": "label=p-2"}, ["P-2"]),
+        ({"text": "seed=1"}, []),
+        ({"text": "nothing=1"}, []),
+        ({"cards": "abstained"}, []),
         ({"exit": "es_unanimous"}, ["P-1"]),
         ({"exit": "none"}, []),
         ({"text": "geometry"}, ["P-3", "P-2"]),
@@ -172,9 +175,3 @@ def test_the_tree_it_read_is_led_to(tmp_path: Path):
     assert "/tree/oak" in exact.links
     assert "changed since" not in exact.text
     assert "/tree/oak" not in older.links and "9 cards" in older.text
-
-
-def test_a_manifest_may_say_next_to_nothing(tmp_path: Path):
-    folder = a_run(tmp_path / "bare")
-    (folder / "run.json").write_text(json.dumps({"config": None, "data": [], "tree": 3, "system": "x"}))
-    assert "bare answered 100.0" in read(ask(Workspace([folder]), "bare")).text

@@ -100,9 +100,7 @@ def test_whatever_is_written_becomes_balanced_harmless_markup(text):
         elif name not in {"br", "hr"}:
             opened.append(name)
     assert not opened
-    assert set(re.findall(r" ([a-z-]+)=\"", re.sub(r">[^<]*<", "><", shown))) <= {
-        *("class", "start"),
-    }
+    assert set(re.findall(r" ([a-z-]+)=\"", re.sub(r">[^<]*<", "><", shown))) <= {*("class", "start")}
 
 
 @pytest.mark.parametrize(

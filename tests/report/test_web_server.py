@@ -57,11 +57,6 @@ def test_an_address_of_another_machine_is_said_with_the_fix(host: str):
         pass
 
 
-def test_nobody_is_answered_before_the_server_is_ready():
-    with listening() as port, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", int(port.url.rpartition(":")[2])), timeout=5)
-
-
 def test_a_request_under_way_is_finished_and_new_ones_are_not_taken():
     said: list[bytes] = []
     with Site(grace=5.0) as site:
@@ -83,16 +78,6 @@ def test_when_the_grace_is_over_the_rest_is_ended():
         time.sleep(0.3)
     asking.join(600)
     assert not asking.is_alive()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_process_in_order(number: signal.Signals):
-    with subprocess.Popen([sys.executable, str(SCRIPT)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("http://127.0.0.1:")
-        os.kill(process.pid, number)
-        assert process.stdout.readline() == "ended\n"
-    assert process.returncode == 0
 
 
 def test_a_second_signal_does_not_wait():

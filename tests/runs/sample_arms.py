@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 
 from kace.ladder.tiers import ExitPath
 from kace.models.base import Usage
@@ -25,28 +24,16 @@ def manifest(system: str, *, model: str = "openai/solver", tree: bool = False) -
     }
 
 
-def an_arm(
-    name: str,
-    *,
-    n: int = 40,
-    seeds: int = 3,
-    skill: float = 0.0,
-    fixed: int = 0,
-    tree: bool = False,
-    labelled: bool = True,
-    model: str = "openai/solver",
-    notes: Mapping[str, object] | None = None,
-) -> Table:
+def an_arm(name: str, *, skill: float = 0.0, fixed: int = 0, tree: bool = False, labelled: bool = True) -> Table:
     """`fixed` attempts without a ladder, or the ladder where it is 0; `skill` shifts every problem's rate."""
-    draw = random.Random(f"{name} {n} {seeds}")
+    draw = random.Random(f"{name} 40 3")
     rows = []
-    for number in range(n):
+    for number in range(40):
         hardness = random.Random(number).betavariate(0.6, 0.5)
         rate = min(0.98, max(0.0, 1 - hardness + (skill if hardness < 0.9 else 0)))
-        for seed in range(seeds):
+        for seed in range(3):
             rows.append(_row(number, seed, rate, draw, fixed=fixed, tree=tree, labelled=labelled))
-    made = {**manifest(name, model=model, tree=tree), **(notes or {})}
-    return Table.of(rows, name=name, manifest=made)
+    return Table.of(rows, name=name, manifest=manifest(name, tree=tree))
 
 
 def _row(
@@ -72,7 +59,6 @@ def _row(
         domain=None,
         seed=seed,
         correct=right * 2 > wrong if labelled else None,
-        failed=False,
         exit=exit_,
         paper_calls=fixed or PAPER_CALLS[exit_ or ExitPath.ES_UNANIMOUS],
         real_calls=calls,
@@ -84,6 +70,5 @@ def _row(
         card_tokens=640 * reads,
         estimated=True,
         cards=("EXACT_IT_HELPS",) if reads else (),
-        abstained=False,
         seconds=4.0 * calls,
     )

@@ -45,7 +45,7 @@ def test_one_of_two_families_has_all_the_gain():
 
 def test_intervals_by_family_hold_the_truth_and_those_by_problem_do_not():
     """Families have a lift of their own, 0.1 on average; problems of one family are alike."""
-    chance, times, held, copied = random.Random(2), 150, 0, 0
+    chance, times, held, copied = random.Random(2), 80, 0, 0
     for _ in range(times):
         clusters = []
         for _ in range(40):

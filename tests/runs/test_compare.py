@@ -145,7 +145,7 @@ def test_holm_holds_several_arms_to_one_level():
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_two_runs_of_one_system_are_called_different_at_most_five_times_in_a_hundred(seeds: int):
-    chance, called, times = random.Random(12), 0, 600
+    chance, called, times = random.Random(12), 0, 300
     for _ in range(times):
         rates = [chance.betavariate(0.6, 0.6) for _ in range(30)]
         arms = [answered(name, drawn(chance, rates, seeds)) for name in "ab"]
@@ -155,7 +155,7 @@ def test_two_runs_of_one_system_are_called_different_at_most_five_times_in_a_hun
 
 def test_the_detectable_difference_is_detected_about_four_times_in_five():
     """Half of the problems gain 0.236 of their seeds on average, which is what the formula names for such runs."""
-    chance, called, named, truth, times = random.Random(14), 0, 0.0, 0.0, 300
+    chance, called, named, truth, times = random.Random(14), 0, 0.0, 0.0, 150
     for _ in range(times):
         rates = [chance.betavariate(0.6, 0.6) for _ in range(100)]
         better = [min(1.0, rate + 0.236) if chance.random() < 0.5 else rate for rate in rates]

@@ -99,12 +99,6 @@ def test_a_problem_is_pooled_over_its_seeds():
     assert (found.pairs, found.concordant, found.share) == (2, 0.0, 0.0)
 
 
-def test_without_a_ladder_or_without_labels_there_is_no_concordance():
-    assert figures(a_row("a", exit=None)).concordance is None
-    assert figures(a_row("a", None)).concordance is None
-    assert figures(a_row("a", None)).buckets == ()
-
-
 @pytest.mark.parametrize(
     ("rate", "bucket"),
     [

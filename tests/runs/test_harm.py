@@ -57,7 +57,7 @@ def test_seeds_of_one_problem_are_one_observation():
 
 
 def test_the_interval_holds_the_true_rate_at_least_95_times_in_a_hundred():
-    draw, held, times, rate = random.Random(3), 0, 400, 0.1
+    draw, held, times, rate = random.Random(3), 0, 200, 0.1
     for _ in range(times):
         solves = []
         for number in range(40):

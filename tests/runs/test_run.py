@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kace.config import Config, load_config
-from kace.errors import BudgetExceeded, DataError, UsageError
+from kace.errors import BudgetExceeded, UsageError
 from kace.ladder.session import open_session
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted, dice
@@ -104,16 +104,6 @@ def test_a_damaged_trace_is_mended_from_the_calls(tmp_path: Path, how: str):
     assert {record.label: (record.exit, record.answer) for record in recorded(tmp_path)} == before
     assert len(recorded(tmp_path)) == len(PROBLEMS)
     assert again >= 1
-
-
-def test_a_trace_of_a_newer_kace_is_refused_and_left_alone(tmp_path: Path):
-    solve_in(tmp_path, config())
-    path = tmp_path / "traces.jsonl"
-    newer = path.read_text().replace('"v":1', '"v":2', 1)
-    path.write_text(newer)
-    with pytest.raises(DataError, match="newer kace"):
-        solve_in(tmp_path, config())
-    assert path.read_text() == newer
 
 
 def test_the_manifest_says_what_ran_and_holds_no_key(tmp_path: Path):

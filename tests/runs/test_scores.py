@@ -67,11 +67,7 @@ def test_the_verb_prints_the_sentence_and_no_invented_calls(tmp_path: Path):
         ([("p", "a", "0.7", "0", "")], HEAD, "the score '0.7' is neither right"),
         ([("p", "a", "good", "0", "")], HEAD, "the score 'good' is neither right"),
         ([("p", "a", "1", "-1", "")], HEAD, "the seed '-1' is no whole number"),
-        (
-            [("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")],
-            HEAD,
-            "two scores of one problem, system 'a'",
-        ),
+        ([("p", "a", "1", "0", ""), ("p", "a", "0", "0", "")], HEAD, "two scores of one problem, system 'a'"),
     ],
 )
 def test_a_file_that_cannot_be_compared_is_refused_with_the_line(

@@ -12,26 +12,19 @@ import pytest
 from kace.errors import DataError
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
-from kace.models.base import Finish, Usage, chat
-from kace.models.cache import CallRecord
+from kace.models.base import Usage, chat
 from kace.problems import Problem, problem_rows
 from kace.runs import table as tables
 from kace.runs.scores import ScoreReader
-from kace.runs.table import SolveFilter, Table, row_of
+from kace.runs.table import Table, row_of
 from tests.learning.solve_records import HS, MS, a_try
 from tests.learning.solve_records import a_solve as b_solve
-from tests.report.samples import a_run, a_solve
+from tests.report.samples import a_call, a_run, a_solve
 
 
 def grow(folder: Path, *solves: Solution) -> None:
     with (folder / "traces.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(solve.model_dump_json() + "\n" for solve in solves)
-
-
-def a_call(key: str, text: str, **sent: object) -> str:
-    usage = {"input": 1, "cached": 0, "output": 1, **sent}
-    names = {"model": "m", "problem": "p", "seed": 0, "tier": "ES", "index": 0, "seconds": 1.0}
-    return CallRecord(key=key, v=1, text=text, finish=Finish.STOP, **names, **usage).model_dump_json() + "\n"
 
 
 def some(first: int, last: int) -> list[Solution]:
@@ -62,7 +55,7 @@ def test_rows_are_those_of_the_records(tmp_path: Path):
     assert [*table.solutions()] == solves
     assert table.solution(solves[7].problem, 0) == solves[7]
     assert table.solution(solves[7].problem, 1) is None
-    assert len(table.solves(SolveFilter(right="no"))) == 10
+    assert len(table.solves({"right": "no"})) == 10
 
 
 def test_a_torn_last_line_is_left_for_the_next_read(tmp_path: Path):
@@ -144,27 +137,6 @@ def test_several_threads_may_follow_one_table(tmp_path: Path):
     assert (len(table), table.retried) == (600, set())
 
 
-SEARCHES = [
-    (SolveFilter(right="no"), "1 3 5"),
-    (SolveFilter(text="p-4"), "4"),
-    (SolveFilter(right="no", text="seed=0 p-"), "1 3 5"),
-    (SolveFilter(text="label=p-2"), "2"),
-    (SolveFilter(text="seed=1"), ""),
-    (SolveFilter(text="card=one"), "0"),
-    (SolveFilter(cards="shown"), "0"),
-    (SolveFilter(exit="none"), ""),
-    (SolveFilter(text="nothing=1"), ""),
-]
-
-
-@pytest.mark.parametrize(("where", "found"), SEARCHES)
-def test_solves_are_filtered_and_searched(where: SolveFilter, found: str):
-    rows = [row_of(a_solve(f"{n:016x}", correct=n % 2 == 0, label=f"P-{n}")) for n in range(6)]
-    rows = [replace(row, cards=("ONE",) if row.label == "P-0" else ()) for row in rows]
-    table = Table.of(rows, name="kace")
-    assert [row.label[-1] for row in table.solves(where)] == found.split()
-
-
 @pytest.mark.parametrize("sort", tables.ORDERS)
 def test_solves_are_sorted_both_ways_and_ties_keep_the_order_of_the_run(sort: str):
     rows = [row_of(a_solve(f"{n:016x}", correct=n % 2 == 0, label=f"P-{n}")) for n in range(4)]
@@ -176,14 +148,6 @@ def test_solves_are_sorted_both_ways_and_ties_keep_the_order_of_the_run(sort: st
     assert [order(row) for row in table.solves(sort=f"-{sort}")] == keys[::-1]
     wrong_first = [row.label for row in table.solves(sort="")]
     assert wrong_first == ["P-1", "P-0", "P-2", "P-3"]
-
-
-def test_a_base_run_gives_what_changed(tmp_path: Path):
-    ours = Table.open(a_run(tmp_path / "ours", [a_solve(f"{n:016x}", correct=n < 4) for n in range(6)]))
-    base = Table.open(a_run(tmp_path / "base", [a_solve(f"{n:016x}", correct=n > 0) for n in range(5)]))
-    assert [row.was for row in ours.solves(base=base)] == [False, True, True, True, True, None]
-    assert [row.problem for row in ours.solves(SolveFilter(change="gained"), base=base)] == [f"{0:016x}"]
-    assert [row.problem for row in ours.solves(SolveFilter(change="lost"), base=base)] == [f"{4:016x}"]
 
 
 def test_texts_of_calls_and_problems_are_found_by_key(tmp_path: Path):

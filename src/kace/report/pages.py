@@ -13,10 +13,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
+
+from starlette.routing import compile_path
 
 from kace.config import Price, load_config
 from kace.errors import KaceError, UsageError, redact
@@ -44,30 +46,20 @@ from kace.report.render import (
     slice_of,
 )
 from kace.report.workspace import KINDS, Item, Workspace
-from kace.runs.table import (
-    ALL,
-    MAX_WORDS,
-    NO_LADDER,
-    ORDERS,
-    SolveFilter,
-    SolveRow,
-    Table,
-)
+from kace.runs.table import FILTERS, MAX_WORDS, ORDERS, SolveRow, Table
 
 log = logging.getLogger(__name__)
 
 REFRESH = 5.0
 PER_PAGE = 100
 IN_FILES = 300  # solves of a run that an export has pages for
-CARDS_IN_FILES = 5_000  # cards of a tree that an export has pages for
 RELATED = 6  # other runs that a page offers
 SHARES = 200  # groups in a table of what is right where
 CAPS = (
-    f"An export holds the pages of at most {IN_FILES:,} solves of a run and"
-    f" {CARDS_IN_FILES:,} cards of a tree, and nothing that depends on a search or a"
-    " filter. To see everything, open the original with: kace view"
+    f"An export holds the pages of at most {IN_FILES:,} solves of a run, and nothing"
+    " that depends on a search or a filter. To see everything, open the original with:"
+    " kace view"
 )
-CHANGES = ("gained", "lost")
 View = Callable[[PageRequest], Page]
 FALLBACKS = (ExitPath.FALLBACK_PLURALITY, ExitPath.FALLBACK_LAST_HS)
 
@@ -88,11 +80,8 @@ def html_at(
     With `reply`, the text of a form is written first.
     """
     link = link or Links()
-    kinds: dict[str, str] = {}
+    kinds = {kind: KINDS[kind] for kind in KINDS if workspace.items(kind)}
     try:
-        for kind, title in KINDS.items():
-            if workspace.items(kind):
-                kinds[kind] = title
         view, parts = find_view(path)
         if reply is None or view is inbox.request_page:
             page = view(PageRequest(workspace, link, parts, query or {}, reply))
@@ -117,8 +106,7 @@ def find_view(path: str) -> tuple[View, dict[str, str]]:
     A part is decoded once: an encoded slash stays inside it.
     """
     for pattern, view in ROUTES.items():
-        named = re.sub(r"{(\w+)}", r"(?P<\1>[^/]{1,1200})", pattern)
-        found = re.fullmatch(named, path)
+        found = compile_path(pattern)[0].fullmatch(path)
         if found:
             parts = {}
             for name, part in found.groupdict().items():
@@ -160,16 +148,11 @@ def home_page(request: PageRequest) -> Page:
 class Choice(NamedTuple):
     """Which solves of a run an address selects, and in which order."""
 
-    where: SolveFilter
+    where: Mapping[str, str]  # the filters
     query: Mapping[str, str]  # of the address
     base: str  # the name of the run that it is compared with
     other: Table | None  # that run
     rows: list[SolveRow]
-
-    @property
-    def filtered(self) -> bool:
-        """Whether some solves are left out."""
-        return self.where != ALL
 
 
 def choice_of(request: PageRequest, run: str) -> Choice:
@@ -177,17 +160,17 @@ def choice_of(request: PageRequest, run: str) -> Choice:
     workspace = request.workspace
     against = request.choice("against", workspace.related(run))
     base = against or workspace.base_of(run)
-    where = SolveFilter(
-        right=request.choice("right", ("yes", "no", "failed")),
-        exit=request.choice("exit", (*ExitPath, NO_LADDER)),
-        cards=request.choice("cards", ("shown", "abstained")),
-        change=request.choice("change", CHANGES) if base else "",
-        text=request.query.get("text", "")[:MAX_WORDS],
-    )
+    query = {}
+    for name, values in FILTERS.items():
+        query[name] = request.choice(name, values)
+    if not base:
+        query["change"] = ""
+    query["text"] = request.query.get("text", "")[:MAX_WORDS]
+    where = {name: value for name, value in query.items() if value}
     sort = request.query.get("sort", "")
     if sort.removeprefix("-") not in ORDERS:
         sort = ""
-    query = {**asdict(where), "against": against, "sort": sort}
+    query |= {"against": against, "sort": sort}
     other = workspace.table(base) if base else None
     rows = workspace.table(run).solves(where, sort=sort, base=other)
     return Choice(where, query, base, other, rows)
@@ -242,8 +225,8 @@ def compare_page(request: PageRequest) -> Page:
     base = request.workspace.table(theirs).named(theirs)
     found = evaluation_of([base, table], base=theirs, prices=known_prices())
     changed = {}
-    for change in CHANGES:
-        where = SolveFilter(change=change)
+    for change in FILTERS["change"]:
+        where = {"change": change}
         changed[change] = table.solves(where, sort="problem", base=base)
     values = {
         "ours": ours,
@@ -316,17 +299,17 @@ def vote_of(record: Solution, start: int, end: int) -> list[AnswerGroup]:
 
     Ties go to the answer given most often so far, then to the first.
     """
-    found = []
+    groups = []
     rest = dict(enumerate(record.attempts[start:end], start))
-    for each in record.classes:
+    known = sorted(
+        record.classes, key=lambda each: -bisect_left(each.positions, end)
+    )
+    for each in known:
         here = {at: rest.pop(at) for at in each.positions if at in rest}
         if here:
-            first = min(here)
-            so_far = bisect_left(each.positions, end)
-            mark = mark_of(here[first].correct)
-            group = AnswerGroup(each.answer, here, mark, len(here))
-            found.append((-group.votes, -so_far, first, group))
-    groups = [group for *_, group in sorted(found)]
+            mark = mark_of(record.attempts[each.positions[0]].correct)
+            groups.append(AnswerGroup(each.answer, here, mark, len(here)))
+    groups.sort(key=lambda group: -group.votes)
     if rest:
         groups.append(AnswerGroup(None, rest, "nothing", 0))
     return groups
@@ -344,10 +327,10 @@ def solve_page(request: PageRequest) -> Page:
         what = f"no solve of problem '{problem[:40]}' with seed {seed[:20]} in {name}"
         raise NotHere(what)
     choice = choice_of(request, name)
+    keys = [(row.problem, row.seed) for row in choice.rows]
     number = 0  # in the list, from 1; 0 for a solve that is not in it
-    for place, row in enumerate(choice.rows, 1):
-        if (row.problem, row.seed) == (problem, record.seed):
-            number = place
+    with suppress(ValueError):
+        number = 1 + keys.index((problem, record.seed))
     elsewhere = []
     for run in (name, *workspace.related(name)[:RELATED]):
         with suppress(KaceError):
@@ -372,7 +355,6 @@ def solve_page(request: PageRequest) -> Page:
         "tree": workspace.tree_of(name),
         "plurality": FALLBACK_GATE,
         "choice": choice,
-        "rows": choice.rows,
         "number": number,
         "all_open": request.query.get("open") == "all",
         "elsewhere": elsewhere,
@@ -429,7 +411,7 @@ def _pages_below(workspace: Workspace, item: Item) -> Iterator[tuple[str, ...]]:
     """Iterate over the pages of an item but its first, as parts of their paths."""
     name = item.name
     if item.kind == "tree":
-        for card in list(workspace.tree(name).tree)[:CARDS_IN_FILES]:
+        for card in workspace.tree(name).tree:
             yield "card", card.card_id
     elif item.kind == "learner":
         yield ("proposals",)

@@ -145,9 +145,9 @@ def slice_of(
     request: PageRequest,
     rows: Sequence[Any],
     size: int,
-    in_file: int = 100_000,
+    in_file: int | None = None,
 ) -> Slice:
-    """Return the page of a list that was asked for; a file holds one page."""
+    """Return the page of a list that was asked for; a file holds all, or `in_file`."""
     total = len(rows)
     if request.static:
         return Slice(rows[:in_file], 1, 1, 0, total)

@@ -36,11 +36,10 @@ from kace.report.render import (
     slice_of,
 )
 from kace.report.workspace import OpenTree
-from kace.runs.compare import compare
-from kace.runs.table import CardUse, SolveRow, Table, uses_of
+from kace.runs.compare import compare, pairs_of
+from kace.runs.table import CardUse, SolveRow, Table, cards_of, uses_of
 
 PER_PAGE = 50
-IN_A_FILE = 2_000  # cards that a list holds in a file
 FIRST = 12  # cards on the first page of a list, above the map
 RUNS = 12  # runs whose effect or cards are shown
 EFFECTS = 3  # data sets on which the effect of a tree is shown
@@ -79,10 +78,10 @@ def runs_of(request: PageRequest, opened: OpenTree) -> list[RunUse]:
             run = workspace.table(name).named(name)
             other = workspace.base_of(name)
             base = workspace.table(other).named(other) if other else None
-            shown = run.shown(base)
+            shown = cards_of(pairs_of(base, run) if base else ())
             if not shown:  # the base has none of these problems and seeds
                 base = None
-                shown = run.shown()
+                shown = cards_of(run.solves())
             uses.append(RunUse(run, base, shown, uses_of(shown)))
     return uses
 
@@ -132,9 +131,7 @@ def tree_page(request: PageRequest) -> Page:
         "filtered": filtered,
         "uses": uses,
         "harmful": [use for use in uses.values() if use.flagged],
-        "part": slice_of(
-            request, listed, PER_PAGE if filtered else FIRST, IN_A_FILE
-        ),
+        "part": slice_of(request, listed, PER_PAGE if filtered else FIRST),
         "to": partial(request.link, "tree", name, **chosen),
         "effects": effects[:EFFECTS],
         "latest": changes[:LATEST],
@@ -238,7 +235,9 @@ def learner_page(request: PageRequest) -> Page:
         "waiting": waiting,
         "cards": report.cards[:LEARNED],
         "addresses": addresses,
-        "run_scale": scale_over(min(ends or [0]), max(ends or [1]), about=6),
+        "run_scale": scale_over(
+            min(ends, default=0), max(ends, default=1), about=6
+        ),
     }
     refresh = LEARNER_REFRESH.get(report.state)
     return Page("learner.html", name, values, refresh=refresh)

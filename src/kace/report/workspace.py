@@ -49,11 +49,9 @@ class Item(NamedTuple):
     path: Path  # of a learner, its tree's folder
 
     @property
-    def changed(self) -> float | None:
-        """When it last changed, in seconds since 1970."""
-        with suppress(OSError):
-            return self.path.stat().st_mtime
-        return None
+    def changed(self) -> float:
+        """When it last changed, in seconds since 1970; 0 if it is gone."""
+        return FileState.of(self.path).changed
 
 
 class OpenTree(NamedTuple):

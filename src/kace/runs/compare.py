@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
 from kace.errors import UsageError, counted, plural, points
 from kace.runs.metrics import Clusters, clusters_of
@@ -17,7 +17,7 @@ from kace.runs.stats import (
     holm,
     sign_flip,
 )
-from kace.runs.table import CardUse, SolveRow, Table, uses_of
+from kace.runs.table import CardUse, SolveRow, Table, cards_of, uses_of
 
 ALPHA = 0.05
 POWER = 0.8
@@ -169,17 +169,15 @@ def compare(
             f"{base.name} and {other.name} have no labelled problem and seed in common",
             fix="compare runs of the same data with the same seeds",
         )
-    times = Counter(pair.problem for pair in pairs)
     names: dict[str, str] = {}
-    shares: dict[str, float] = dict.fromkeys(times, 0.0)
+    gains: dict[str, list[int]] = {}  # of the seeds, by problem
     flips: Counter[str] = Counter()  # by cluster
     for pair in pairs:
         gain = pair.gained - pair.lost
         names[pair.problem] = pair.name
-        shares[pair.problem] += gain
+        gains.setdefault(pair.problem, []).append(gain)
         flips[by.of(pair.problem)] += gain
-    for problem, count in times.items():
-        shares[problem] /= count
+    shares = {problem: fmean(each) for problem, each in gains.items()}
     found = by.sums(shares.items())
     p = sign_flip(flips.values())
     ordered = sorted(shares, key=lambda name: (-abs(shares[name]), names[name]))
@@ -199,7 +197,7 @@ def compare(
         clusters=len(found),
         seeds=tuple(sorted({pair.seed for pair in pairs})),
         pairs=len(pairs),
-        difference=math.fsum(shares.values()) / len(shares),
+        difference=fmean(shares.values()),
         interval=cluster_interval(found) or Interval(-1.0, 1.0),
         test=MCNEMAR if single else f"exact sign-flip over {plural(by.field)}",
         p=p,
@@ -208,7 +206,7 @@ def compare(
         gained=tuple(names[each] for each in ordered if shares[each] > 0),
         lost=tuple(names[each] for each in ordered if shares[each] < 0),
         identical=all(pair.correct is pair.was for pair in pairs),
-        mdd=_detectable(found, len(shares), max(times.values())),
+        mdd=_detectable(found, len(shares), max(map(len, gains.values()))),
         harm=_harm_of(other, pairs, by),
         notes=tuple(notes),
     )
@@ -248,15 +246,13 @@ def _harm_of(
         sizes = Counter(by.of(pair.problem) for pair in shown)
         interval = cluster_wilson(broken / len(shown), sizes.values())
     known = other.manifest.part("right_cards")
-    cards = []
     kinds = []
     for pair in shown:
-        cards += [(card, pair) for card in pair.cards]
         right = known.get(pair.family or "")
         fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
         kinds.append(("a right card" if fits else "only wrong cards", pair))
     uses = sorted(
-        uses_of(cards).values(),
+        uses_of(cards_of(shown)).values(),
         key=lambda use: (use.gained - use.broken, -use.broken),
     )
     return Harm(

@@ -172,8 +172,6 @@ def clusters_of(tables: Sequence[Table], field: str | None = None) -> Clusters:
     """
     if field == "problem":
         return Clusters(field, {})
-    if field == "problem":
-        return Clusters(field, {})
     names: dict[str, str] = {}
     problems: set[str] = set()
     for table in tables:
@@ -314,7 +312,7 @@ def _card_tokens(rows: Sequence[SolveRow]) -> CardTokens | None:
     most = max((row.card_tokens for row in rows), default=0)
     if not most:
         return None
-    estimated = any(row.estimated for row in rows if row.card_tokens)
+    estimated = any(row.estimated for row in rows)
     return CardTokens(_sum(rows, "card_tokens") / len(rows), most, estimated)
 
 

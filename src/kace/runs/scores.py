@@ -46,12 +46,10 @@ class ScoreReader:
         for path in paths:
             if path.is_dir() or not path.exists():
                 found.append((Table.open(path), str(path)))
-            elif path.suffix in LOGS:
-                table = self.read_log(path)
-                found.append((table, f"{path} {table.name}"))
-            else:
-                for table in self.read_file(path):
-                    found.append((table, f"{path} {table.name}"))
+                continue
+            is_log = path.suffix in LOGS
+            read = [self.read_log(path)] if is_log else self.read_file(path)
+            found += [(table, f"{path} {table.name}") for table in read]
         times = Counter(table.name for table, _ in found)
         tables = {}
         for table, place in found:
@@ -144,11 +142,8 @@ class ScoreReader:
         for usage in (sample.model_usage or {}).values():
             used.append(Usage(usage.input_tokens, 0, usage.output_tokens))
         row = _row(str(sample.id), sample.epoch - 1, family, correct)
-        return replace(
-            row,
-            failed=sample.error is not None,
-            usage=total(used),
-        )
+        failed = sample.error is not None
+        return replace(row, failed=failed, usage=total(used))
 
     def is_right(self, value: object, where: str) -> bool | None:
         """Whether a score is right; `None` for none. Raise for one in between."""

@@ -23,11 +23,7 @@ MAX_SHARDS = 100_000
 SHARED = tuple(name for name in HELD if name != "shard")
 
 
-@dataclass(
-    frozen=True,
-    order=True,
-    slots=True,
-)
+@dataclass(frozen=True, slots=True)
 class Shard:
     """Part `index` of `of`, counted from one."""
 

@@ -25,13 +25,11 @@ def wilson(successes: float, n: int) -> Interval:
     if n == 0:
         return Interval(0.0, 1.0)
     z = NormalDist().inv_cdf(1 - TAIL)
-    z2 = z * z
-    share = successes / n
-    scale = 1 + z2 / n
-    centre = (share + z2 / (2 * n)) / scale
-    variance = share * (1 - share) / n
-    half = z * math.sqrt(variance + z2 / (4 * n * n)) / scale
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    centre = successes + z * z / 2
+    half = z * math.sqrt(successes * (n - successes) / n + z * z / 4)
+    size = n + z * z
+    low = max(0.0, centre - half)
+    return Interval(low / size, min(1.0, (centre + half) / size))
 
 
 def cluster_wilson(share: float, sizes: Iterable[int]) -> Interval:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -159,39 +159,41 @@ def row_of(solution: Solution) -> SolveRow:
 
 # What may be listed
 
-CONDITIONS: Mapping[str, Callable[[SolveRow], object]] = {
-    "yes": lambda row: row.correct is True,
-    "no": lambda row: row.correct is False,
-    "failed": lambda row: row.failed,
-    "shown": lambda row: row.cards,
-    "abstained": lambda row: row.abstained,
-    "gained": lambda row: row.gained,
-    "lost": lambda row: row.lost,
-}
-"""What a solve may be filtered by, by the words of an address."""
 SEARCHED = ("label", "family", "domain", "seed", "answer", "expected")
 """What a search term such as `family=sums` may name, besides `card`."""
 
 
-@dataclass(frozen=True, slots=True)
-class SolveFilter:
-    """Which solves to list. An empty field selects all."""
+FILTERS: Mapping[str, Sequence[str]] = {
+    "right": ("yes", "no", "failed"),
+    "exit": (*ExitPath, NO_LADDER),
+    "cards": ("shown", "abstained"),
+    "change": ("gained", "lost"),  # needs a base run
+}
+"""The values of each filter of solves, by the words of an address."""
 
-    right: str = ""  # yes, no or failed
-    exit: str = ""  # a value of ExitPath, or NO_LADDER
-    cards: str = ""  # shown or abstained
-    change: str = ""  # gained or lost; needs a base run
-    text: str = ""  # words of label, family or domain; terms such as card=ID
 
-    def accepts(self, row: SolveRow) -> bool:
-        """Whether a solve is listed."""
-        for name in (self.right, self.cards, self.change):
-            if name and not CONDITIONS[name](row):
-                return False
-        if self.exit not in ("", row.exit or NO_LADDER):
+def is_listed(row: SolveRow, where: Mapping[str, str]) -> bool:
+    """Whether a solve passes filters; empty ones let all pass.
+
+    Besides FILTERS there is `text`: words of label, family or domain, or terms such as
+    card=ID.
+    """
+    holds = {
+        row.exit or NO_LADDER: True,
+        "yes": row.correct,
+        "no": row.correct is False,
+        "failed": row.failed,
+        "shown": row.cards,
+        "abstained": row.abstained,
+        "gained": row.gained,
+        "lost": row.lost,
+    }
+    for name in FILTERS:
+        value = where.get(name)
+        if value and not holds.get(value):
             return False
-        words = self.text[:MAX_WORDS].casefold().split()
-        return all(_matches(row, word) for word in words)
+    words = where.get("text", "")[:MAX_WORDS].casefold().split()
+    return all(_matches(row, word) for word in words)
 
 
 def _matches(row: SolveRow, word: str) -> bool:
@@ -205,30 +207,22 @@ def _matches(row: SolveRow, word: str) -> bool:
     return word in names.casefold()
 
 
-ALL = SolveFilter()
-
-
-def worst_first(row: SolveRow) -> tuple[int, bool]:
-    """Return a sort key: broken by cards, other losses, gains, wrong, the rest."""
-    if row.lost:
-        return 0, not row.cards
-    if row.gained:
-        return 1, False
-    if row.correct is False:
-        return 2, not row.cards
-    return 3, False
+def worst_first(row: SolveRow) -> tuple[bool, ...]:
+    """Return a sort key: lost, gained, wrong, the rest; with cards first of those wrong."""
+    wrong = row.correct is False
+    return not row.lost, not row.gained, not wrong, wrong and not row.cards
 
 
 ORDERS: Mapping[str, Callable[[SolveRow], Any]] = {
     "": worst_first,
-    "seed": lambda row: row.seed,
-    "seconds": lambda row: row.seconds,
+    "seed": attrgetter("seed"),
+    "seconds": attrgetter("seconds"),
     "cards": lambda row: len(row.cards),
     "tokens": lambda row: row.usage.input + row.usage.output,
     "problem": lambda row: row.label + row.problem,
     "result": lambda row: (row.correct is not False) + (row.correct is True),
     "exit": lambda row: row.exit.rank if row.exit else -1,
-    "calls": lambda row: (row.paper_calls, row.real_calls),
+    "calls": attrgetter("paper_calls", "real_calls"),
 }
 """Sort keys by name; a minus sign before the name reverses."""
 
@@ -248,6 +242,11 @@ class CardUse:
     def flagged(self) -> bool:
         """Whether it breaks more than it gains."""
         return self.broken > self.gained
+
+
+def cards_of(rows: Iterable[SolveRow]) -> list[tuple[str, SolveRow]]:
+    """Return the cards that solves were shown, each with its solve."""
+    return [(card, row) for row in rows for card in row.cards]
 
 
 def uses_of(shown: Iterable[tuple[str, SolveRow]]) -> dict[str, CardUse]:
@@ -441,7 +440,7 @@ class Table:
 
     def solves(
         self,
-        where: SolveFilter = ALL,
+        where: Mapping[str, str] | None = None,
         *,
         sort: str | None = None,
         base: Table | None = None,
@@ -456,7 +455,7 @@ class Table:
             theirs = base.found.get(key) if base else None
             if theirs:
                 row = replace(row, was=theirs.correct)
-            if where.accepts(row):
+            if not where or is_listed(row, where):
                 rows.append(row)
         if sort is not None:
             order = ORDERS[sort.removeprefix("-")]
@@ -500,17 +499,6 @@ class Table:
             found.append(Share(group, sum(right), len(right)))
         order = SHARE_ORDERS.get(column)
         return sorted(found, key=order) if order else found
-
-    def shown(self, base: Table | None = None) -> list[tuple[str, SolveRow]]:
-        """List the cards shown, each with its solve.
-
-        With `base`, only labelled solves that the base has, too.
-        """
-        found = []
-        for row in self.solves(base=base):
-            if base is None or None not in (row.was, row.correct):
-                found += [(card, row) for card in row.cards]
-        return found
 
     # Records and texts
 
