@@ -37,7 +37,7 @@ def measured(folder: Path, text: str, script: Script, run: str = "run") -> tuple
     skill = read_skill(skill_file)
     config = load_config({"model": "scripted/custom", "seed": 7}, env={"HOME": "/nonexistent"})
     with Run(folder / run, {"v": 1}) as made:
-        trial = Trial("tiered", Dataset("numbers", "test", PROBLEMS, ""), config, 1)
+        trial = Trial("tiered", Dataset("numbers", "test", PROBLEMS), config, 1)
         system = open_lift(skill, config, 3)
         asyncio.run(run_trial(trial, made, model=Scripted(script), system=system))
         made.table.refresh()
