@@ -294,9 +294,6 @@ def boxed(answer: str) -> str:
     return rf"The answer is $\boxed{{{answer}}}$."
 
 
-TRACE_VERSION = 1
-
-
 @dataclass(frozen=True, slots=True)
 class Damage:
     """A line of a trace that could not be read."""
@@ -316,10 +313,9 @@ def parse_solution(line: bytes, where: str) -> Solution | str:
         first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     version = first["input"]
-    if place == "v" and isinstance(version, int) and version > TRACE_VERSION:
-        what = f"written by a newer kace (trace version {version},"
+    if place == "v" and isinstance(version, int) and version > 1:
         raise DataError(
-            f"{where}: {what} this one reads {TRACE_VERSION})",
+            f"{where}: written by a newer kace (trace version {version}, this one reads 1)",
             fix="upgrade kace",
         )
     return f"{place}: {first['msg']}".lstrip(": ")
