@@ -606,12 +606,10 @@ class Relevance:
         if not self.threshold:
             return cards
         scores = self.scores(problem)
-        found = []
+        near = []
         for card in cards:
             if scores.get(card.card_id, 0.0) >= self.threshold:
-                found.append(card.card_id)
-        found.sort(key=lambda name: -scores[name])
-        shown = set(found[: self.most])
-        return [
-            card for card in cards if not card.examples or card.card_id in shown
-        ]
+                near.append(card)
+        near.sort(key=lambda card: -scores[card.card_id])
+        shown = near[: self.most]
+        return [card for card in cards if not card.examples or card in shown]
