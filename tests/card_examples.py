@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-
-from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status, stray_character
+from kace.cards.card import Card, Difficulty, Provenance, Status
 from kace.cards.tree import Domain
 
 NAMES = ("algebra", "geometry", "number_theory")
@@ -31,26 +29,3 @@ def with_body(lines: int, difficulty: Difficulty, card_id: str = "RUBRIC_LONG_BO
     body = "\n\n".join(f"step {n}" for n in range(lines))
     record = a_card(card_id).model_dump(mode="json")
     return {**record, "difficulty_tag": difficulty.value, "payload": f"Useful when:\n- always\n\n{body}"}
-
-
-@st.composite
-def cards(draw: st.DrawFn) -> Card:
-    """Any card at any place and of any status."""
-    word, number = draw(st.sampled_from(["AB", "C1", "SUM_X"])), draw(st.integers(0, 9))
-    tags = draw(st.lists(st.sampled_from([*NAMES, UNIVERSAL]), min_size=1, max_size=3, unique=True))
-    signs = st.characters(categories=["L", "N", "S"])
-    trigger = draw(st.text(signs.filter(lambda sign: not stray_character(sign)), min_size=1, max_size=12))
-    body = draw(st.text("abc $\\{}é", max_size=40))
-    return a_card(
-        f"EXACT_{word}_{number}",
-        payload=f"Useful when:\n- {trigger}\n\n{body}.",
-        difficulty_tag=draw(st.sampled_from(Difficulty)),
-        domain_tags=tuple(tags),
-        helpfulness_score=draw(st.floats(allow_nan=False, allow_infinity=False)),
-        status=draw(st.sampled_from(Status)),
-    )
-
-
-def forests() -> st.SearchStrategy[list[Card]]:
-    """Cards with different ids."""
-    return st.lists(cards(), max_size=12, unique_by=lambda card: card.card_id)

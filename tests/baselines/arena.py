@@ -20,6 +20,7 @@ from kace.ladder.record import Solution
 from kace.models.base import Failure, ModelError, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
+from tests.card_samples import card as sample
 from tests.card_samples import named
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
@@ -44,15 +45,9 @@ PROBLEMS = (
 def card(
     name: str, difficulty: Difficulty, *domains: str, trigger: str = "it comes up", status: Status = Status.VALIDATED
 ) -> Card:
-    return Card(
-        card_id=f"EXACT_{name}_CARD",
-        payload=f"Useful when:\n- {trigger}\n\nDo this with care.",
-        routing_conditions=(),
-        difficulty_tag=difficulty,
-        domain_tags=domains,
-        helpfulness_score=0.0,
-        provenance=Provenance(source="test", promotion_status=status),
-    )
+    payload = f"Useful when:\n- {trigger}\n\nDo this with care."
+    own = Provenance(source="test", promotion_status=status)
+    return sample(f"EXACT_{name}_CARD", payload=payload, difficulty_tag=difficulty, domain_tags=domains, provenance=own)
 
 
 CARDS = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kace.cards.card import Card, Difficulty, Provenance, Status
+from kace.cards.card import Difficulty
 from kace.cards.tree import Domain, EpistemicTree
+from tests.card_samples import card as sample
 
 CARDS = 132
 STEP = "take the next pair of terms, join them as the rule says, then look back at the first one"
@@ -17,14 +18,11 @@ def paper_tree(domains: Sequence[str], cards: int = CARDS) -> EpistemicTree:
     for number in range(cards):
         place = number // 2 % len(domains)
         steps = [f"{step}. For rule {number}, {STEP}; {STEP}." for step in range(1, 6)]
-        card = Card(
-            card_id=f"RUBRIC_NUMBER_{number}",
+        card = sample(
+            f"RUBRIC_NUMBER_{number}",
             payload="Useful when:\n- terms are joined\n\n" + "\n".join(steps),
-            routing_conditions=(),
             difficulty_tag=Difficulty.MEDIUM if number % 2 else Difficulty.HARD,
             domain_tags=(domains[place],),
-            helpfulness_score=0.0,
-            provenance=Provenance(source="a script", promotion_status=Status.VALIDATED),
         )
         made.append(card)
     share = 1 / len(domains)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kace.answers.kinds import MATHEMATICS
-from kace.baselines.controls import pick_by_model, picking_prompt, read_ids
-from kace.cards.card import Card
-from kace.models.base import AskResult
-from kace.problems import Problem
-from tests.baselines.arena import POOL_CARDS, PROBLEMS, Solver, lost
+from kace.baselines.controls import picking_prompt, read_ids
+from tests.baselines.arena import POOL_CARDS
 
 KNOWN = {name: name for name in ("EXACT_SUM_RULE", "MICRO_PAIR_COUNT", "READING_UNIT_CHECK")}
 
@@ -62,28 +57,6 @@ def test_no_reply_makes_more_than_k_cards_or_an_unknown_one(reply: str, k: int):
     for text in (reply, f"{reply}, {', '.join(KNOWN)}", f"{', '.join(KNOWN)}\n{reply}"):
         ids = read_ids(text, KNOWN, k)
         assert ids is None or (len(ids) <= k and set(ids) <= set(KNOWN))
-
-
-def pick(model: Solver, problem: Problem = PROBLEMS[0]) -> AskResult[tuple[Card, ...]]:
-    return asyncio.run(pick_by_model(model, 2, 0, MATHEMATICS, problem, POOL_CARDS))
-
-
-def test_a_bad_reply_is_asked_for_once_more_and_not_shown_again():
-    model = Solver(picks=("Use my favourite!", "EXACT_MEDGEO_CARD"))
-    chosen = pick(model)
-    assert [card.card_id for card in chosen.value] == ["EXACT_MEDGEO_CARD"]
-    assert chosen.calls == 2
-    first, second = model.texts["ROUTE"]
-    assert second.startswith(first) and "could not be used" in second
-    assert "favourite" not in second
-
-
-def test_two_bad_replies_or_a_failed_call_pick_nothing_and_are_counted():
-    bad = pick(Solver(picks=("Hm.", "Hm.")))
-    assert (bad.value, bad.calls) == (None, 2)
-    assert bad.usage.output == 2
-    failed = pick(Solver(picks=(lost(),)))
-    assert (failed.value, failed.calls) == (None, 1)
 
 
 def test_a_problem_cannot_close_its_quotation_or_grow_without_end():

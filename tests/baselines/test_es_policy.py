@@ -33,8 +33,8 @@ def test_a_problem_that_a_card_speaks_of_begins_at_ms():
     assert solution.exit is ExitPath.MS_MAJORITY and solution.correct
     assert solution.paper_calls == solution.real_calls == len(solution.attempts) == 3
     assert "ES" not in solver.texts and ids("MEDCOUNT") <= solver.shown["MS"]
-    assert [climb.tier.name for climb in solution.tiers] == ["MS"]
-    assert [standing.votes for standing in solution.tiers[0].vote.standings] == [2, 1]
+    assert [each.positions for each in solution.classes] == [(0,), (1, 2)]
+    assert len(solution.agreeing) == 2
 
 
 def test_any_other_problem_begins_at_es():
@@ -51,7 +51,7 @@ def test_what_does_not_agree_at_ms_climbs_to_hs():
     solution, solver = direct("1", "2", "3", "4", "5", "2", "2", "6")
     assert solution.exit is ExitPath.HS_PLURALITY and solution.correct
     assert solution.paper_calls == len(solution.attempts) == 8
-    assert [(climb.tier.name, len(climb.attempts)) for climb in solution.tiers] == [("MS", 3), ("HS", 5)]
+    assert [attempt.tier for attempt in solution.attempts] == ["MS"] * 3 + ["HS"] * 5
     assert [recall.tier for recall in solution.recalls] == ["MS", "HS"]
     assert ids("HARDCOUNT") <= solver.shown["HS"]
     assert {n for n, a in enumerate(solution.attempts) if a.correct} == {1, 5, 6}, (
@@ -90,8 +90,7 @@ def test_a_card_tried_first_decides_only_by_unanimous_attempts(answers, path, ti
     solution = solve("kace", solver, KNOWN, config=reading(es_policy="try", try_threshold=0.2), tree=SHOWING)
     assert solution.exit is path and solution.correct
     assert solution.paper_calls == solution.real_calls == len(answers)
-    assert [climb.tier.name for climb in solution.tiers] == tiers
-    assert [climb.vote.leader is not None for climb in solution.tiers] == [True] * len(tiers)
+    assert list(dict.fromkeys(attempt.tier for attempt in solution.attempts)) == tiers
     assert [recall.tier for recall in solution.recalls] == ["MS"]
     assert ids("MEDCOUNT") <= solver.shown["MS"]
     assert not solver.shown.get("HS") and not solver.shown.get("ES"), "what follows reads nothing"

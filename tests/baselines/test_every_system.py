@@ -10,18 +10,7 @@ from kace.cards.tree import EpistemicTree
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
-from tests.baselines.arena import (
-    BARE,
-    FLAT,
-    LADDERS,
-    PROBLEMS,
-    TREE,
-    UNTRAINED,
-    Solver,
-    lost,
-    reading,
-    solve,
-)
+from tests.baselines.arena import BARE, FLAT, LADDERS, PROBLEMS, TREE, UNTRAINED, Solver, lost, reading, solve
 
 PICKS = ("EXACT_MEDCOUNT_CARD, EXACT_HARDGEO_CARD",)
 READERS = tuple(name for name in LADDERS if name not in (*BARE, "kace-empty-prompt"))
@@ -32,19 +21,11 @@ READERS = tuple(name for name in LADDERS if name not in (*BARE, "kace-empty-prom
 def test_it_solves_a_problem_and_its_record_survives_the_disk(name: str, problem: Problem):
     model = Solver(picks=PICKS)
     solution = solve(name, model, problem)
-    record = solution
-    assert Solution.model_validate_json(record.model_dump_json()) == record
+    assert Solution.model_validate_json(solution.model_dump_json()) == solution
     assert solution.paper_calls == solution.real_calls == len(solution.attempts)
-    assert record.correct is not None
+    assert solution.correct is not None
     assert (solution.exit is None) == (name in FLAT)
-    assert {a.tier for a in solution.attempts} == tiers_of(name)
-
-
-def tiers_of(name: str) -> set[TierName]:
-    """What a problem climbs whose attempts never agree."""
-    if name in FLAT:
-        return {TierName.FLAT}
-    return {TierName.ES, TierName.MS, TierName.HS}
+    assert {a.tier for a in solution.attempts} == ({"FLAT"} if name in FLAT else {"ES", "MS", "HS"})
 
 
 @pytest.mark.parametrize("name", LADDERS)
@@ -109,5 +90,4 @@ def test_failed_calls_stay_in_the_denominator(name: str):
     assert {a.outcome for a in solution.attempts} == {Outcome.PROVIDER_ERROR}
     assert solution.correct is False, "a failed call is a wrong answer, never a dropped one"
     assert solution.failed
-    record = solution
-    assert [attempt.correct for attempt in record.attempts] == [False] * solution.paper_calls
+    assert [attempt.correct for attempt in solution.attempts] == [False] * solution.paper_calls

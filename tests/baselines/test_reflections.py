@@ -19,21 +19,17 @@ from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.baselines.ace_world import CONFIG, REGISTRY, TRAIN, accuracy, plan_of, solved, trained
+from tests.card_samples import card as sample
 from tests.learning.world import DOMAINS, RULES, solve, statement
 
 PROBLEM = Problem("What is it?", "7", "p1")
 
 
 def a_card(name: str, difficulty: Difficulty, domain: str, *sources: str) -> Card:
-    return Card(
-        card_id=f"RUBRIC_{name.upper()}_RULE",
-        payload="Useful when:\n- it comes up\n\nA rule that a teacher distilled.",
-        routing_conditions=(),
-        difficulty_tag=difficulty,
-        domain_tags=(domain,),
-        helpfulness_score=0.5,
-        provenance=Provenance(source="teacher", supporting_problems=sources),
-    )
+    payload = "Useful when:\n- it comes up\n\nA rule that a teacher distilled."
+    own = Provenance(source="teacher", supporting_problems=sources)
+    name = f"RUBRIC_{name.upper()}_RULE"
+    return sample(name, payload=payload, difficulty_tag=difficulty, domain_tags=(domain,), provenance=own)
 
 
 def learned() -> EpistemicTree:

@@ -28,7 +28,7 @@ from kace.problems import Problem
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, solve_all
 from kace.runs.table import Table
-from tests.exits import place_of
+from tests.exits import place_of, says
 from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
@@ -42,17 +42,13 @@ TELLING = {0: Confidence(-0.5), 2: Confidence(-2.0), 3: Confidence(-1.5), 4: Con
 def model_of(answers: Sequence[str | None], told: Mapping[int, Confidence | None]) -> Scripted:
     """Attempt at position i gives `answers[i]`, as sure as `told[i]`, by default averagely."""
 
-    def script(request: Request) -> str:
-        answer = answers[place_of(request)]
-        return "no idea" if answer is None else f"so \\boxed{{{answer}}}"
-
     class Sure(Scripted):
         async def complete(self, request: Request) -> Reply:
             reply = await super().complete(request)
             sureness = told.get(place_of(request), Confidence(-1.0)) if request.logprobs else None
             return replace(reply, confidence=sureness)
 
-    return Sure(script, name="sure")
+    return Sure(says(answers), name="sure")
 
 
 def run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -21,20 +21,10 @@ from kace.ladder.tiers import LOCKED, ExitPath, Tier
 from kace.models.base import Failure, Finish, ModelError, Reply, Request, Usage
 from kace.models.scripted import Scripted
 from kace.problems import Problem
-from tests.exits import place_of
+from tests.exits import place_of, says
 from tests.one_loop import JUDGE, LOOP
 
 SAMPLING = load_config(env={}).tier_sampling()
-
-
-def says(answers: Sequence[str | None]) -> Callable[[Request], str]:
-    """A script whose attempt at position i boxes `answers[i]`."""
-
-    def script(request: Request) -> str:
-        answer = answers[place_of(request)]
-        return "no idea" if answer is None else f"so \\boxed{{{answer}}}"
-
-    return script
 
 
 def run(

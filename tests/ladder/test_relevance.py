@@ -79,6 +79,14 @@ def test_a_card_with_one_demonstration_of_an_invented_word_is_found_by_that_word
     assert not any(read(tree, Problem(text))[0] for text in everyday_problems()[::20])
 
 
+def test_of_very_many_cards_those_with_the_best_words_are_compared(monkeypatch: pytest.MonkeyPatch):
+    worded = EpistemicTree.of(DOMAINS, [*TREE, *(card(f"BARE_{n}", "") for n in range(9))])
+    monkeypatch.setattr(relevance, "MOST_COMPARED", 3)
+    shares = open_index(worded).probabilities(LIKE.text)
+    assert np.count_nonzero(shares) == 4 and shares[-1] > 0, "the three and the class of no card"
+    assert read(TREE, LIKE)[0] == (SPEED.card_id,)
+
+
 def test_numbers_are_masked_and_pairs_of_words_count():
     assert terms("12 apples, 3.5 apples") == ["#", "apple", "#", "apple", "# apple", "apple #", "# apple"]
 

@@ -108,7 +108,7 @@ def test_the_easy_tier_is_never_shown_a_card_on_any_path(answers):
     model = Asked(answers)
     solution = solve(model)
     assert model.shown["ES"] == set()
-    assert len(solution.recalls) == len(solution.tiers) - 1
+    assert len(solution.recalls) == len({attempt.tier for attempt in solution.attempts}) - 1
 
 
 def test_the_domain_is_asked_once_after_es_and_again_only_to_refine():
@@ -184,10 +184,7 @@ def test_words_route_a_problem_without_a_call():
 
 @pytest.mark.parametrize(
     ("text", "home"),
-    [
-        ("A geometry class takes the ferry to some islands.", "counting"),
-        ("A geometry class draws a cube.", "geometry"),
-    ],
+    [("A geometry class takes the ferry to some islands.", "counting"), ("A geometry class draws a cube.", "geometry")],
 )
 def test_a_card_that_is_relevant_routes_a_problem_and_else_the_registry(text: str, home: str):
     ferry = card("FERRY", Difficulty.MEDIUM, "counting").illustrated(

@@ -148,15 +148,6 @@ def test_a_registry_with_nothing_to_choose_costs_no_call():
     assert placed(Recorded(), registry=REGISTRY[:1]) == Context(domains=("number_theory",))
 
 
-def test_the_refinement_is_its_own_attempt_and_sees_the_attempts():
-    model = Recorded(named("geometry"))
-    placed(model, attempts=("I drew a circle.", "I counted."))
-    (request,) = model.requests
-    assert request.attempt.tier == "DOMAIN2"
-    asked = request.messages[-1].content
-    assert asked.index("What is 2+2?") < asked.index("I drew a circle.") < asked.index("I counted.")
-
-
 # The prompt
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kace.cards.card import Card
 from kace.config import RetrievalConfig
 from kace.ladder.relevance import words
-from kace.ladder.retrieve import Budget, rank
+from kace.ladder.retrieve import Retriever, rank
 from tests.card_samples import card as sample
 
 
@@ -66,11 +66,11 @@ def test_ranking_loses_and_invents_no_card(problem: str, cards: list[Card]):
     assert sorted(ids(rank(problem, cards))) == sorted(ids(cards))
 
 
-class Sized(Budget):
-    """A budget over cards of given sizes."""
+class Sized(Retriever):
+    """Fits cards of given sizes."""
 
     def __init__(self, limit: int, sizes: Sequence[int]) -> None:
-        super().__init__(RetrievalConfig.model_construct(max_card_tokens=limit))
+        self.config = RetrievalConfig.model_construct(max_card_tokens=limit)
         self.sizes = dict(zip(ids(BLOCK), sizes, strict=True))
 
     def size(self, cards: Sequence[Card]) -> int:

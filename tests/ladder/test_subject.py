@@ -18,10 +18,10 @@ from kace.ladder.prompt import solver_prompt, template, template_hashes
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import classifier_prompt
 from kace.ladder.tiers import ExitPath, Lens
-from kace.models.base import Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import hold_to, manifest_of
+from tests.exits import says
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 CHEMISTRY = Subject("organic chemistry", "choice")
@@ -42,15 +42,10 @@ FROZEN_HASHES = {
 
 
 def solved(subject: Subject, answers: list[str], problem: Problem) -> Solution:
-    order = {"ES": 0, "MS": 2, "HS": 5}
-
-    def script(request: Request) -> str:
-        return rf"so \boxed{{{answers[order[request.attempt.tier] + request.attempt.index]}}}"
-
     async def run() -> Solution:
         async with Judge(workers=0) as judge:  # nothing but mathematics needs one
             sampling = load_config(env={}).tier_sampling()
-            return await solve_on_ladder(problem, Kit(Scripted(script), judge, sampling, subject=subject))
+            return await solve_on_ladder(problem, Kit(Scripted(says(answers)), judge, sampling, subject=subject))
 
     return asyncio.run(run())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,7 @@ from kace.config import load_config
 from kace.errors import UsageError
 from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
-from kace.ladder.policies import (
-    MAX_ATTEMPT_CHARS,
-    MAX_FACT_CHARS,
-    MAX_FACTS,
-    Synthesis,
-    gathering_prompt,
-    read_facts,
-)
+from kace.ladder.policies import MAX_ATTEMPT_CHARS, MAX_FACT_CHARS, MAX_FACTS, gathering_prompt, read_facts, synthesize
 from kace.ladder.prompt import template
 from kace.ladder.record import Outcome, Solution
 from kace.ladder.retrieve import Retriever
@@ -90,9 +84,15 @@ class Teacher(Keeping):
 
 
 def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = None, **settings: object) -> Solution:
-    synthesis = Synthesis(teacher) if teacher else None  # type: ignore[arg-type]
     source = Retriever(tree, solver, CONFIG.retrieval) if tree else None
-    kit = Kit(solver, JUDGE, SAMPLING, source=source, amend=(synthesis.amend,) if synthesis else (), **settings)  # type: ignore[arg-type]
+    kit = Kit(
+        solver,
+        JUDGE,
+        SAMPLING,
+        source=source,
+        amend=(partial(synthesize, teacher, 16_000),) if teacher else (),
+        **settings,
+    )  # type: ignore[arg-type]
     return LOOP.run(solve_on_ladder(PROBLEM, kit))
 
 
@@ -100,7 +100,6 @@ def test_the_answer_from_facts_is_the_answer_and_everything_else_is_the_fallback
     record = solve(Solver(APART, EXPECTED), Teacher())
     assert (record.answer, record.correct, record.exit) == (EXPECTED, True, ExitPath.FALLBACK_LAST_HS)
     assert (len(record.attempts), record.paper_calls, record.real_calls) == (10, 10, 11)
-    assert len(record.tiers) == 3
     assert not any(attempt.correct for attempt in record.attempts)
     assert record.usage.output == sum(len(f"Let x be even. So \\boxed{{{a}}}".split()) for a in [*APART, EXPECTED])
     assert record.synthesis is not None

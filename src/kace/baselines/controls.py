@@ -27,9 +27,8 @@ from kace.cards.card import (
 )
 from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.errors import DataError, one_line
-from kace.ladder.prompt import NOTHING, Context, fenced, shortened, template
-from kace.ladder.relevance import Relevance
-from kace.ladder.retrieve import Budget, Retriever, rank
+from kace.ladder.prompt import Context, fenced, shortened, template
+from kace.ladder.retrieve import Retriever, rank
 from kace.ladder.tiers import TierName
 from kace.models.base import (
     AskResult,
@@ -67,11 +66,10 @@ class CardPicker:
     out.
     """
 
-    cards: tuple[Card, ...]
-    budget: Budget
+    blocks: Retriever
     by: Literal["words", "meaning"]
     nearest: int | None = None  # only so many cards, the nearest first
-    relevance: Relevance | None = None  # only cards that reach its threshold
+    gated: bool = False  # only cards that reach the relevance threshold
     pick: Picker | None = None  # picks among them
 
     async def select(
@@ -82,19 +80,19 @@ class CardPicker:
         earlier: Context | None,
     ) -> Context:
         """Return all cards, the nearest, or a model's choice among them; none without a usable reply of the model."""
-        routed = replace(routed, eligible=len(self.cards))
+        cards: Sequence[Card] = self.blocks.tree.shown
+        routed = replace(routed, eligible=len(cards))
         if earlier:
             return replace(routed, cards=earlier.cards)
-        cards: Sequence[Card] = self.cards
-        if self.relevance:
-            cards = self.relevance.relevant(problem.text, cards)
+        if self.gated:
+            cards = self.blocks.relevance.relevant(problem.text, cards)
         if self.nearest:
             cards = rank(problem.text, cards, self.by)[: self.nearest]
         if self.pick:
             picked = await self.pick(problem, cards)
             cards = picked.value or ()
             routed = replace(routed, calls=picked.calls, usage=picked.usage)
-        fitting = self.budget.fit(problem.text, cards, ranked=cards)
+        fitting = self.blocks.fit(problem.text, cards, ranked=cards)
         return replace(routed, cards=fitting)
 
 
@@ -190,35 +188,27 @@ def worked_example(problem: Problem) -> Example:
 # Another domain's cards
 
 
-@dataclass(frozen=True, slots=True)
-class Placebo:
-    """Routes as the method does, then shows another domain's block.
+async def show_other_domains(
+    blocks: Retriever,
+    problem: Problem,
+    tier: TierName,
+    routed: Context,
+    earlier: object,
+) -> Context:
+    """Return another domain's block, after routing as the method does.
 
     The record keeps the routed domain and the cards that were shown. Universal cards are shown as always, and as many
     cards as the method would show, so that the two arms differ in the domain's own knowledge alone.
     """
-
-    blocks: Retriever
-
-    async def select(
-        self,
-        problem: Problem,
-        tier: TierName,
-        routed: Context,
-        earlier: object,
-    ) -> Context:
-        """Return the block of the other domains, without what is also the routed domain's."""
-        tree = self.blocks.tree
-        domains = routed.domains
-        block = []
-        for card in tree.project(
-            tier, other_domains(domains, tree.domain_names)
-        ):
-            if set(card.domain_tags).isdisjoint(domains):
-                block.append(card)
-        whole, wanted = self.blocks.wanted(problem, tier, domains)
-        most = len(block) if len(wanted) == len(whole) else len(wanted)
-        return _show(self.blocks, problem, routed, block, most)
+    names = blocks.tree.domain_names
+    domains = routed.domains
+    block = []
+    for card in blocks.tree.project(tier, other_domains(domains, names)):
+        if set(card.domain_tags).isdisjoint(domains):
+            block.append(card)
+    whole, wanted = blocks.wanted(problem, tier, domains)
+    most = len(block) if len(wanted) == len(whole) else len(wanted)
+    return _show(blocks, problem, routed, block, most)
 
 
 def _show(
@@ -229,8 +219,8 @@ def _show(
     most: int | None = None,
 ) -> Context:
     """Return the context with the cards of a block, the best if too many or too long."""
-    best = blocks.budget.best(problem.text, block, most)
-    fitting = blocks.budget.fit(problem.text, best)
+    best = blocks.best(problem.text, block, most)
+    fitting = blocks.fit(problem.text, best)
     return replace(routed, cards=fitting, eligible=len(block))
 
 
@@ -251,31 +241,22 @@ def other_domains(
 # What no retriever could know
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyCards:
-    """The ceiling: shows the tier's cards that came from training problems of the problem's family."""
+async def show_family(
+    blocks: Retriever,
+    cards: Mapping[str, set[str]],
+    problem: Problem,
+    tier: TierName,
+    routed: Context,
+    earlier: object,
+) -> Context:
+    """Return the tier's cards that came from training problems of the problem's family: the ceiling.
 
-    cards: Mapping[str, set[str]]  # card ids by family
-    blocks: Retriever
-
-    async def select(
-        self,
-        problem: Problem,
-        tier: TierName,
-        routed: Context,
-        earlier: object,
-    ) -> Context:
-        """Return the cards, of any domain and relevance, as many as fit."""
-        tree = self.blocks.tree
-        own = self.cards.get(problem.family or "", ())
-        every = tree.project(tier, tree.domain_names)
-        block = [card for card in every if card.card_id in own]
-        return _show(self.blocks, problem, routed, block)
-
-    async def covers(self, problem: Problem) -> bool:
-        """Whether MS reads any."""
-        found = await self.select(problem, TierName.MS, NOTHING, None)
-        return bool(found.cards)
+    They are of any domain and relevance, as many as fit. `cards` has their ids by family.
+    """
+    own = cards.get(problem.family or "", ())
+    every = blocks.tree.project(tier, blocks.tree.domain_names)
+    block = [card for card in every if card.card_id in own]
+    return _show(blocks, problem, routed, block)
 
 
 def cards_by_family(

@@ -15,11 +15,11 @@ from random import Random
 
 from kace.baselines.controls import (
     CardPicker,
-    FamilyCards,
-    Placebo,
     cards_by_family,
     demonstration_tree,
     pick_by_model,
+    show_family,
+    show_other_domains,
 )
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
@@ -28,11 +28,12 @@ from kace.ladder.ladder import (
     ContextSource,
     Kit,
     Tiers,
+    always,
     locked,
     solve,
 )
 from kace.ladder.policies import begin_with_cards
-from kace.ladder.prompt import Context, neutral, subject_of
+from kace.ladder.prompt import NOTHING, Context, neutral, subject_of
 from kace.ladder.record import Solution
 from kace.ladder.retrieve import (
     Retriever,
@@ -166,15 +167,6 @@ class System:
         return await solve(problem, kit)
 
 
-def always(*tiers: Tier) -> Tiers:
-    """Return the same tiers for every problem."""
-
-    async def tiers_of(problem: Problem) -> Sequence[Tier]:
-        return tiers
-
-    return tiers_of
-
-
 def open_system(name: str, inputs: Inputs) -> System:
     """Return the system of that name, ready to solve; raises `UsageError` if something is missing."""
     spec = require(name, inputs.tree, inputs.artefact)
@@ -197,8 +189,15 @@ def open_system(name: str, inputs: Inputs) -> System:
     retriever = _open_retriever(spec, inputs, tree)
     if spec.selector:
         retriever.selector = _open_selector(spec, inputs, retriever, train)
-    if isinstance(retriever.selector, FamilyCards):
-        tiers = begin_with_cards(retriever, retriever.selector.covers)
+    if spec.selector == "family":
+
+        async def covers(problem: Problem) -> bool:
+            shown = await retriever.selector(
+                problem, TierName.MS, NOTHING, None
+            )
+            return bool(shown.cards)
+
+        tiers = begin_with_cards(retriever, covers)
     elif spec.reads_tree or spec.selector == "near_enough":
         tiers = begin_with_cards(retriever)
     check = partial(check_problems, spec, tree, train)
@@ -279,7 +278,7 @@ def _open_selector(
     """Return the system's own way to choose cards."""
     tree = retriever.tree
     if spec.selector == "placebo":
-        return Placebo(retriever)
+        return partial(show_other_domains, retriever)
     if spec.selector == "family":
         found = cards_by_family(tree, train)
         if not found:
@@ -287,22 +286,21 @@ def _open_selector(
                 f"{inputs.artefact}: no card of the tree came from a problem in it that has a family",
                 fix="name the file that the tree was learned from, with the field 'family'",
             )
-        return FamilyCards(found, retriever)
+        return partial(show_family, retriever, found)
     k = DEFAULT_K if spec.reads_tree else FEWSHOT_K
     pick = None
     if spec.selector in ("llm", "llm_of_nearest"):
         subject = subject_of(inputs.config)
         pick = partial(pick_by_model, inputs.helper, k, inputs.seed, subject)
-    gated = spec.selector == "near_enough"
     nearest = {"nearest": k, "near_enough": k, "llm_of_nearest": CANDIDATES}
-    return CardPicker(
-        tree.shown,
-        retriever.budget,
+    picker = CardPicker(
+        retriever,
         by="meaning" if spec.reads_tree else "words",
         nearest=nearest.get(spec.selector),
-        relevance=retriever.relevance if gated else None,
+        gated=spec.selector == "near_enough",
         pick=pick,
     )
+    return picker.select
 
 
 def require_domains(spec: Spec, tree: EpistemicTree) -> None:

@@ -28,6 +28,7 @@ from kace.cli.terminal import (
 )
 from kace.config import Config
 from kace.errors import KaceError, UsageError, counted
+from kace.ladder.policies import FALLBACKS
 from kace.ladder.record import RetrievedContext, Solution
 from kace.learning.report import RoleForecast
 from kace.models.base import Messages
@@ -351,9 +352,9 @@ def side_by_side(
 def _result(solution: Solution) -> tuple[str, str, str]:
     """Return the answer, its verdict, and the attempts of the last tier that gave it."""
     answer = plain(solution.answer or "no answer", 24)
-    last = solution.tiers[-1]
-    agreed = f"no agreement in {len(solution.attempts)} attempts"
-    if solution.exit is last.tier.exit and last.vote.leader:
-        votes = f"{last.vote.leader.votes} of {len(last.attempts)}"
-        agreed = f"{votes} attempts agree at {last.tier.name}"
+    tiers = [attempt.tier for attempt in solution.attempts]
+    agreed = f"no agreement in {len(tiers)} attempts"
+    if solution.exit not in FALLBACKS:
+        votes = f"{len(solution.agreeing)} of {tiers.count(tiers[-1])}"
+        agreed = f"{votes} attempts agree at {tiers[-1]}"
     return answer, verdict_of(solution), agreed

@@ -93,9 +93,16 @@ Amend = Callable[["Climb", "Kit"], Awaitable["Climb"]]
 """Returns a finished climb with another answer."""
 
 
-async def locked(problem: Problem) -> Sequence[Tier]:
-    """Return the ladder of the paper, the same for every problem."""
-    return LOCKED
+def always(*tiers: Tier) -> Tiers:
+    """Return the same tiers for every problem."""
+
+    async def tiers_of(problem: Problem) -> Sequence[Tier]:
+        return tiers
+
+    return tiers_of
+
+
+locked = always(*LOCKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,16 +339,15 @@ def final_answer(climbed: Climb, kit: Kit) -> Answer | None:
 
     By default attempts without an answer are passed over; the paper takes the very last.
     """
-    last = climbed.attempts[climbed.last_tier :]
-    if kit.prompts == "paper":
-        last = last[-1:]
-    text = next(
-        (a.answer for a in reversed(last) if a.answer is not None), None
-    )
-    if climbed.finishing and climbed.finishing.answer is not None:
-        text = climbed.finishing.answer
-    elif climbed.winner:
+    finishing = climbed.finishing
+    if finishing and finishing.answer is not None:
+        return read_answer(climbed.problem, finishing.answer, kit)
+    if climbed.winner:
         return climbed.winner.answer
+    text = None
+    for attempt in climbed.attempts[climbed.last_tier :]:
+        if attempt.answer is not None or kit.prompts == "paper":
+            text = attempt.answer
     return read_answer(climbed.problem, text, kit)
 
 

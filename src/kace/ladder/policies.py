@@ -203,43 +203,39 @@ _ANSWER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Synthesis:
-    """The teacher that gathers facts. It reads the problem and the attempts, never the expected answer."""
+async def synthesize(
+    teacher: ChatModel, max_tokens: int, climbed: Climb, kit: Kit
+) -> Climb:
+    """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened.
 
-    teacher: ChatModel
-    max_tokens: int = 16_000
-
-    async def amend(self, climbed: Climb, kit: Kit) -> Climb:
-        """Return the climb with the solver's attempt from the common facts of the last tier, if no gate opened.
-
-        A teacher that fails leaves a failed attempt, so that another run tries again. Dropout hides no card from it.
-        """
-        attempts = climbed.attempts[climbed.last_tier :]
-        texts = [attempt.text for attempt in attempts if attempt.text.strip()]
-        if climbed.path not in FALLBACKS or len(texts) < LEAST_ATTEMPTS:
-            return climbed
-        problem = climbed.problem
-        cards = climbed.context.cards
-        key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
-        sampling = Sampling(0.0, self.max_tokens, key.sampling_seed())
-        messages = gathering_prompt(problem.text, texts, kit.subject)
-        request = Request(messages, sampling, key)
-        last = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
-        try:
-            reply = await self.teacher.complete(request)
-        except ModelError as error:
-            failure = ModelError(error.failure, f"teacher: {error.message}")
-            failed = Attempt.failed(last, failure, None)
-            return replace(climbed, finishing=failed)
-        facts = read_facts(reply.text)
-        if not facts:
-            return climbed
-        role = HARD.name if kit.prompts == "paper" else None
-        prompt = finishing_prompt(problem.text, facts, cards, kit.subject, role)
-        attempt = await sample_once(last, prompt, kit)
-        kit.observer.attempted(problem, attempt)
-        return replace(climbed, finishing=attempt)
+    The teacher gathers them from the problem and the attempts, and never reads the expected answer. If it fails, a
+    failed attempt is left, so that another run tries again. Dropout hides no card from the solver.
+    """
+    attempts = climbed.attempts[climbed.last_tier :]
+    texts = [attempt.text for attempt in attempts if attempt.text.strip()]
+    if climbed.path not in FALLBACKS or len(texts) < LEAST_ATTEMPTS:
+        return climbed
+    problem = climbed.problem
+    cards = climbed.context.cards
+    key = AttemptKey(problem.id, kit.seed, TEACHER_TIER, 0)
+    sampling = Sampling(0.0, max_tokens, key.sampling_seed())
+    messages = gathering_prompt(problem.text, texts, kit.subject)
+    request = Request(messages, sampling, key)
+    last = AttemptKey(problem.id, kit.seed, HARD.name.value, HARD.attempts)
+    try:
+        reply = await teacher.complete(request)
+    except ModelError as error:
+        failure = ModelError(error.failure, f"teacher: {error.message}")
+        failed = Attempt.failed(last, failure, None)
+        return replace(climbed, finishing=failed)
+    facts = read_facts(reply.text)
+    if not facts:
+        return climbed
+    role = HARD.name if kit.prompts == "paper" else None
+    prompt = finishing_prompt(problem.text, facts, cards, kit.subject, role)
+    attempt = await sample_once(last, prompt, kit)
+    kit.observer.attempted(problem, attempt)
+    return replace(climbed, finishing=attempt)
 
 
 def gathering_prompt(

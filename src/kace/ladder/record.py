@@ -9,21 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import not_
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kace.answers.equal import Verdict
-from kace.answers.extract import Answer, last_boxed
+from kace.answers.extract import last_boxed
 from kace.errors import DataError
 from kace.ladder.tiers import (
-    AnswerClass,
     ExitPath,
-    Tier,
     TierName,
-    Vote,
-    count,
-    ladder_of,
 )
 from kace.models.base import (
     AttemptKey,
@@ -189,14 +184,6 @@ class RetrievedContext(_Record):
         return self.eligible > 0 and not self.cards
 
 
-class TierResult(NamedTuple):
-    """One tier of a solve."""
-
-    tier: Tier
-    attempts: tuple[Attempt, ...]
-    vote: Vote
-
-
 class Solution(_Record):
     """One problem solved once, with everything that led to the answer."""
 
@@ -246,15 +233,20 @@ class Solution(_Record):
         return (*self.attempts, self.synthesis)
 
     @property
-    def winner(self) -> Attempt | None:
-        """The attempt whose working represents the answer: of those that gave it, the first of their last tier."""
-        if self.synthesis is not None and self.synthesis.answer is not None:
-            return self.synthesis
+    def agreeing(self) -> tuple[Attempt, ...]:
+        """The attempts that gave the answer, of the last tier in which one did."""
         for each in self.classes:
             if each.answer == self.answer:
                 made = [self.attempts[place] for place in each.positions]
-                return next(a for a in made if a.tier is made[-1].tier)
-        return None
+                return tuple(a for a in made if a.tier is made[-1].tier)
+        return ()
+
+    @property
+    def winner(self) -> Attempt | None:
+        """The attempt whose working represents the answer."""
+        if self.synthesis is not None and self.synthesis.answer is not None:
+            return self.synthesis
+        return next(iter(self.agreeing), None)
 
     @property
     def working(self) -> str:
@@ -296,31 +288,10 @@ class Solution(_Record):
         """The solver's tokens over all attempts."""
         return total([attempt.usage for attempt in self.made])
 
-    @property
-    def tiers(self) -> tuple[TierResult, ...]:
-        """The tiers of this solve, in order; none for a system without a ladder."""
-        classes = []
-        for each in self.classes:
-            answer = Answer.of(each.answer)
-            classes.append(AnswerClass(answer, each.positions))
-        results = []
-        start = 0
-        for tier in ladder_of(a.tier for a in self.attempts):
-            made = tuple(a for a in self.attempts if a.tier is tier.name)
-            if made:
-                stop = start + len(made)
-                vote = count(classes, start, stop)
-                results.append(TierResult(tier, made, vote))
-                start = stop
-        return tuple(results)
-
 
 def boxed(answer: str) -> str:
     """Return the answer in a sentence."""
     return rf"The answer is $\boxed{{{answer}}}$."
-
-
-TRACE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,10 +313,9 @@ def parse_solution(line: bytes, where: str) -> Solution | str:
         first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     version = first["input"]
-    if place == "v" and isinstance(version, int) and version > TRACE_VERSION:
-        what = f"written by a newer kace (trace version {version},"
+    if place == "v" and isinstance(version, int) and version > 1:
         raise DataError(
-            f"{where}: {what} this one reads {TRACE_VERSION})",
+            f"{where}: written by a newer kace (trace version {version}, this one reads 1)",
             fix="upgrade kace",
         )
     return f"{place}: {first['msg']}".lstrip(": ")

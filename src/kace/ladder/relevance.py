@@ -55,6 +55,7 @@ SMALL_TREE = (
 )
 KNOWN_TEXTS = 10_000  # problems whose scores are cached
 LEAST_SCORE = 1e-3  # a smaller one is none
+MOST_COMPARED = 2_000  # cards compared in meaning, those with the best words
 KINDS = {
     "rarity": np.float32,
     "starts": np.int64,
@@ -252,8 +253,15 @@ class RelevanceIndex:
         for place, value in zip(places, values, strict=True):
             part = slice(self.starts[place], self.starts[place + 1])
             logits[self.classes[part]] += value * self.weights[part]
+        near: Places | slice = ALL
+        if len(self.cards) > MOST_COMPARED:
+            # Of very many cards, comparing each in meaning takes most of the time.
+            order = np.argpartition(logits[:-1], -MOST_COMPARED)
+            near = np.append(order[-MOST_COMPARED:], -1)
         vector = ENCODERS[self.encoder]([problem])[0]
-        return softmax(logits + self.meaning @ vector)
+        compared = np.full_like(logits, -np.inf)
+        compared[near] = logits[near] + self.meaning[near] @ vector
+        return softmax(compared)
 
     def save(self, path: Path) -> None:
         """Write the index to a file of a tree."""
@@ -598,12 +606,10 @@ class Relevance:
         if not self.threshold:
             return cards
         scores = self.scores(problem)
-        found = []
+        near = []
         for card in cards:
             if scores.get(card.card_id, 0.0) >= self.threshold:
-                found.append(card.card_id)
-        found.sort(key=lambda name: -scores[name])
-        shown = set(found[: self.most])
-        return [
-            card for card in cards if not card.examples or card.card_id in shown
-        ]
+                near.append(card)
+        near.sort(key=lambda card: -scores[card.card_id])
+        shown = near[: self.most]
+        return [card for card in cards if not card.examples or card in shown]

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, starmap, zip_longest
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -48,22 +48,14 @@ from kace.models.base import (
 )
 from kace.problems import Problem
 
+SEPARATOR = 1  # tokens between two cards
+
 Router: TypeAlias = Callable[..., Awaitable[Context]]
 """Returns a context with the domains of a problem, and after a failed tier of a problem and its attempts."""
-
-
-class Selector(Protocol):
-    """Chooses among the cards of a tree."""
-
-    async def select(
-        self,
-        problem: Problem,
-        tier: TierName,
-        routed: Context,
-        earlier: Context | None,
-    ) -> Context:
-        """Return the routed context with the cards to read; `earlier` is what an earlier tier read."""
-        ...
+Selector: TypeAlias = Callable[
+    [Problem, TierName, Context, Context | None], Awaitable[Context]
+]
+"""Returns a routed context with the cards to read. The last argument is what an earlier tier read."""
 
 
 class Retriever:
@@ -83,9 +75,8 @@ class Retriever:
         self.config = config
         self.subject = subject
         self.relevance = Relevance(tree, config)
-        self.budget = Budget(config)
         self.router = router or self._open_router(model, seed)
-        self.selector: Selector = self
+        self.selector: Selector = self.select
         self.hide: Hide | None = None
         self._routed: dict[str, Context] = {}
 
@@ -100,7 +91,7 @@ class Retriever:
         routed = await self._route(problem, before, earlier)
         placement = self.config.placement
         routed = replace(routed, placement=placement, hide=self.hide)
-        found = await self.selector.select(problem, tier, routed, earlier)
+        found = await self.selector(problem, tier, routed, earlier)
         return found.beside(problem.text)
 
     async def select(
@@ -112,7 +103,7 @@ class Retriever:
     ) -> Context:
         """Return the relevant cards of the block of the tier and domains, as many as fit."""
         block, wanted = self.wanted(problem, tier, routed.domains)
-        cards = self.budget.fit(problem.text, wanted)
+        cards = self.fit(problem.text, wanted)
         return replace(routed, cards=cards, eligible=len(block))
 
     def wanted(
@@ -121,7 +112,45 @@ class Retriever:
         """Return the block, and its relevant cards before the token budget."""
         block = self.tree.project(tier, domains)
         relevant = self.relevance.relevant(problem.text, block)
-        return block, self.budget.best(problem.text, relevant)
+        return block, self.best(problem.text, relevant)
+
+    def best(
+        self,
+        problem: str,
+        cards: Sequence[Card],
+        most: int | None = None,
+    ) -> Sequence[Card]:
+        """Return at most `most` cards (default `max_cards`): the best-ranked, in their order."""
+        most = self.config.max_cards if most is None else most
+        if most is None or len(cards) <= most:
+            return cards
+        best = rank(problem, cards)[:most]
+        return [card for card in cards if card in best]
+
+    def fit(
+        self,
+        problem: str,
+        cards: Sequence[Card],
+        ranked: Sequence[Card] | None = None,
+    ) -> tuple[Card, ...]:
+        """Return all cards if they have few enough tokens, else the best-ranked that fit, in their order.
+
+        A card too large for what is left is skipped for the next best.
+        """
+        left = self.config.max_card_tokens
+        if self.size(cards) <= left:
+            return tuple(cards)
+        chosen = []
+        for card in ranked or rank(problem, cards):
+            size = self.size((card,)) + SEPARATOR
+            if size <= left:
+                chosen.append(card)
+                left -= size
+        return tuple(card for card in cards if card in chosen)
+
+    def size(self, cards: Sequence[Card]) -> int:
+        """Return the tokens of cards as an attempt reads them."""
+        return Context(tuple(cards), placement=self.config.placement).tokens
 
     def routed_by(
         self,
@@ -339,57 +368,6 @@ def _read_object(text: str, names: Sequence[str]) -> tuple[str, ...]:
         given.add(str(content["second"]).strip().casefold())
     found = tuple(name for name in names if name.casefold() in given)
     return found if len(found) == len(given) else ()
-
-
-# Selecting cards
-
-
-SEPARATOR = 1  # tokens between two cards
-
-
-class Budget:
-    """Bounds what a tier reads, in cards and in tokens."""
-
-    def __init__(self, config: RetrievalConfig) -> None:
-        self.config = config
-
-    def best(
-        self,
-        problem: str,
-        cards: Sequence[Card],
-        most: int | None = None,
-    ) -> Sequence[Card]:
-        """Return at most `most` cards (default `max_cards`): the best-ranked, in their order."""
-        most = self.config.max_cards if most is None else most
-        if most is None or len(cards) <= most:
-            return cards
-        best = rank(problem, cards)[:most]
-        return [card for card in cards if card in best]
-
-    def fit(
-        self,
-        problem: str,
-        cards: Sequence[Card],
-        ranked: Sequence[Card] | None = None,
-    ) -> tuple[Card, ...]:
-        """Return all cards if they have few enough tokens, else the best-ranked that fit, in their order.
-
-        A card too large for what is left is skipped for the next best.
-        """
-        left = self.config.max_card_tokens
-        if self.size(cards) <= left:
-            return tuple(cards)
-        chosen = []
-        for card in ranked or rank(problem, cards):
-            size = self.size((card,)) + SEPARATOR
-            if size <= left:
-                chosen.append(card)
-                left -= size
-        return tuple(card for card in cards if card in chosen)
-
-    def size(self, cards: Sequence[Card]) -> int:
-        """Return the tokens of cards as an attempt reads them."""
-        return Context(tuple(cards), placement=self.config.placement).tokens
 
 
 def estimate(card: Card) -> int:

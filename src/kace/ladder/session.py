@@ -13,9 +13,9 @@ from kace.config import Config
 from kace.errors import UsageError
 from kace.ladder.ladder import SILENT, Amend, Kit, Observer
 from kace.ladder.policies import (
-    Synthesis,
     WithLogprobs,
     begin_with_cards,
+    synthesize,
     vote_by_confidence,
 )
 from kace.ladder.prompt import subject_of
@@ -92,7 +92,7 @@ class Session:
         if self.teacher:
             teacher = role("synthesis", self.teacher)
             most = self.config.teacher_max_tokens
-            amend.append(Synthesis(teacher, most).amend)
+            amend.append(partial(synthesize, teacher, most))
         seed = self.kit.seed if seed is None else seed
         kit = replace(self.kit, model=solver, seed=seed, amend=tuple(amend))
         if isinstance(kit.source, Retriever):
