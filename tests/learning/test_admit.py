@@ -9,7 +9,8 @@ import pytest
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance
 from kace.cards.tree import Domain
 from kace.ladder.prompt import TAGS
-from kace.learning.admit import OPEN_RULES, Rulings, admit, read_rulings
+from kace.learning.admit import OPEN_RULES, admit, read_rulings
+from kace.learning.propose import Proposals
 from kace.learning.screen import LeakScreen, banned_phrases, check_card, is_vague
 from kace.learning.teacher import CardRefusal, Teacher, TeacherStep, instructions
 from kace.problems import Problem, load_bundled
@@ -36,7 +37,7 @@ def broken_rule(proposed: Card) -> str | None:
 REGISTRY = tuple(Domain(name=name, description=f"problems of {name}", share=0.5) for name in DOMAINS)
 
 
-def ruled(model: Said, *cards: Card) -> Rulings:
+def ruled(model: Said, *cards: Card) -> Proposals:
     context = TeacherStep(Teacher(model), "epoch-1-admit", 1, screen=passes)
     return asyncio.run(admit(cards, "algebra", REGISTRY, context))
 
@@ -161,7 +162,7 @@ def test_orders_about_mathematics_are_not(text):
 def test_admitted_is_what_the_teacher_lets_through():
     model = Said(ruling(GOOD) + ruling(OTHER, "reject", "wrong", "it forgets the boundary"))
     found = ruled(model, card(GOOD), card(OTHER, "Area = inside points."))
-    assert [each.card_id for each in found.admitted] == [GOOD]
+    assert [each.card_id for each in found.cards] == [GOOD]
     assert [(each.card_id, each.by, each.rule) for each in found.refused] == [(OTHER, "teacher", "wrong")]
     assert found.refused[0].reason == "it forgets the boundary"
 
@@ -176,14 +177,14 @@ def test_admitted_is_what_the_teacher_lets_through():
 def test_a_card_moves_to_the_domain_that_the_teacher_names(block: str):
     found = ruled(Said(block), card(GOOD))
     assert found.refused == ()
-    assert [each.domain_tags for each in found.admitted] == [("geometry",)]
+    assert [each.domain_tags for each in found.cards] == [("geometry",)]
 
 
 def test_cards_of_both_tiers_are_judged_in_one_letter():
     hard = card(OTHER, "1. Draw the figure.\n2. Count inside points.", difficulty_tag=Difficulty.HARD)
     model = Said(ruling(GOOD) + ruling(OTHER))
     found = ruled(model, card(GOOD), hard)
-    assert [each.card_id for each in found.admitted] == [GOOD, OTHER]
+    assert [each.card_id for each in found.cards] == [GOOD, OTHER]
     system, letter = (message.content for message in model.requests[0].messages)
     assert system == instructions("judge") and model.requests[0].attempt.problem == "epoch-1-admit"
     assert letter.startswith("Domain: algebra\n") and f"[{GOOD}]" in letter and f"[{OTHER}]" in letter
@@ -195,7 +196,7 @@ def test_a_card_without_a_ruling_is_asked_for_once_more_and_then_refused():
     model = Said(ruling(GOOD), "nothing to add")
     found = ruled(model, card(GOOD), card(OTHER, "Area = inside points."))
     assert len(model.requests) == 2 and OTHER in model.requests[1].messages[-1].content
-    assert [each.card_id for each in found.admitted] == [GOOD]
+    assert [each.card_id for each in found.cards] == [GOOD]
     assert found.refused == (CardRefusal(card_id=OTHER, reason="there is no block ruling for this card"),)
 
 
@@ -205,12 +206,12 @@ def test_a_card_cannot_forge_a_ruling_or_leave_its_quotation():
     found = ruled(model, card(GOOD, forged))
     user = model.requests[0].messages[1].content
     assert user.count("</card>") == 1 and "<ruling>" not in user and "ruling" in TAGS
-    assert not found.admitted
+    assert not found.cards
 
 
 def test_two_rulings_on_one_card_cancel_each_other():
     model = Said(ruling(GOOD) + ruling(GOOD, "reject", "wrong", "it is false"), "")
-    assert not ruled(model, card(GOOD)).admitted
+    assert not ruled(model, card(GOOD)).cards
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import (
     LEAST,
+    Calibration,
     calibrate,
     keep_calibration,
     loosest,
     nearest_others,
     own_cards,
-    thresholds_of,
 )
 from kace.problems import Problem
 from tests.card_samples import card as sample
@@ -111,4 +111,4 @@ def test_a_tree_remembers_its_thresholds(tmp_path: Path):
     found = calibrate(TABLE, TRAIN, alone, 0.5)
     keep_calibration(tmp_path, found, config.retrieval, {})
     assert load_config({"tree": tmp_path}, env={}).retrieval.relevance_threshold == found.threshold
-    assert thresholds_of(tmp_path) == found.model_dump(exclude={"problems", "shown"})
+    assert Calibration.model_validate_json((tmp_path / "calibration.json").read_text()) == found

@@ -16,17 +16,16 @@ from kace.cli.learn import report_lines
 from kace.config import Price, load_config
 from kace.errors import DataError
 from kace.files import write_atomic
-from kace.ladder.tiers import TierName
 from kace.learning import StepResult
-from kace.learning.admit import Rulings, consolidate
-from kace.learning.measure import Comparison, Fire, Impact, Lift
+from kace.learning.admit import consolidate
+from kace.learning.measure import Comparison
 from kace.learning.propose import Proposals
 from kace.learning.report import LearningReport, report_json, report_of
 from kace.learning.revise import Action, Revision, Revisions
 from kace.learning.study import RunTotals, StepLog, StepName, TreeWriter, bill_of
 from kace.learning.teacher import CardRefusal, Partition
 from kace.models.base import AttemptKey, Finish, Reply, Usage
-from kace.models.cache import CallRecord, CallStore
+from kace.models.cache import CallRecord, CallStore, read_calls
 from kace.runs.stats import wilson
 from tests.card_examples import a_card
 from tests.recorded import recorded
@@ -83,8 +82,7 @@ class Learner:
         self, what: str, right: int, *, epoch: int = 1, phase: str = "refine", place: str = "", number: int = 0
     ) -> None:
         step = StepName(phase, what, epoch, place, number)
-        folder = str(step).replace(" ", "-")
-        run = RunTotals(folder=folder, problems=10, correct=right, escalated=4, paper_calls=35)
+        run = RunTotals(problems=10, correct=right, escalated=4, paper_calls=35)
         self.notebook.write(step, run)
 
     def refused(self, name: str, by: str, rule: str) -> CardRefusal:
@@ -104,7 +102,7 @@ class Learner:
         unread = self.refused("", "parser", "bad_block")
         self.keep("add", "propose", Proposals(cards=(*cards, leaky), refused=(unread,)), place=cell)
         leaked = self.refused("", "code", "answer_leak").model_copy(update={"card_id": leaky.card_id})
-        ruled = Rulings(admitted=cards, refused=(leaked,))
+        ruled = Proposals(cards=cards, refused=(leaked,))
         self.keep("add", "admit", ruled, place=cell)
         changes, merges = consolidate(self.growth.tree, cards)
         self.keep("add", "merge", merges, place="MS")
@@ -117,7 +115,7 @@ class Learner:
             self.card(QUIET, 2, Difficulty.UNIVERSAL, UNIVERSAL),
         )
         self.keep("add", "propose", Proposals(cards=cards), place="HS geometry")
-        self.keep("add", "admit", Rulings(admitted=cards), place="HS geometry")
+        self.keep("add", "admit", Proposals(cards=cards), place="HS geometry")
         self.commit("add", "commit", consolidate(self.growth.tree, cards)[0], "HS")
 
     def commit(self, phase: str, what: str, changes: tuple[Change, ...], place: str = "") -> None:
@@ -126,16 +124,6 @@ class Learner:
     def measure(self) -> None:
         self.run("base", 6)
         self.run("dropout", 5, number=1)
-        fire = Fire(
-            card_id=HELPS,
-            n_shown=5,
-            shown_correct=4,
-            shown_wrong=1,
-            tiers={TierName.MS: 5},
-            problems=("P1",),
-        )
-        lifts = [self.lift(HELPS, 0.25, 0.05, 0.45), self.lift(HARMS, -0.2, -0.9, -0.1)]
-        self.keep("refine", "impact", Impact(fires=(fire,), lifts=tuple(lifts)))
         tree = self.growth.tree
         credited = (
             Edit(tree.card(HELPS).with_status(Status.VALIDATED)),
@@ -143,20 +131,8 @@ class Learner:
         )
         self.commit("refine", "credit", credited)
 
-    @staticmethod
-    def lift(card_id: str, effect: float, low: float, high: float) -> Lift:
-        return Lift(
-            card_id=card_id,
-            effect=effect,
-            low=low,
-            high=high,
-            shown=20,
-            hidden=18,
-            problems=6,
-        )
-
     def revise(self) -> None:
-        revision = Revision(action=Action.EDIT, card_id=HELPS, reason="too vague", payload="x")
+        revision = Revision(action=Action.EDIT, card_id=HELPS, reason="too vague")
         revisions = Revisions(
             revisions=(revision,),
             gaps=("nothing on circles",),
@@ -164,16 +140,8 @@ class Learner:
         )
         self.keep("refine", "revise", revisions, place="algebra", number=1)
         self.run("verify", 4, place="algebra", number=1)
-        look = Comparison(
-            domain="algebra",
-            number=1,
-            n=5,
-            lift=0.2,
-            gained=("P3",),
-            lost=("P4",),
-            accepted=False,
-            reason="below the threshold",
-        )
+        reason = "below the threshold"
+        look = Comparison(n=5, lift=0.2, gained=("P3",), lost=("P4",), accepted=False, reason=reason)
         self.keep("refine", "compare", look, place="algebra", number=1)
         self.commit("refine", "commit", (), "algebra")
 
@@ -221,7 +189,7 @@ def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
 def test_the_funnel_adds_up(report: LearningReport):
     found = report.funnel
     expected = {"proposed": 6, "refused": 2, "waiting": 0, "admitted": 4, "merged": 1, "kept": 2, "retired": 1}
-    assert found == {**expected, "unmeasured": 2, "validated": 1, "tokens": found["tokens"]}
+    assert found == {**expected, "unmeasured": 2, "validated": 1}
     assert found["admitted"] - found["merged"] == found["kept"] + found["retired"]
 
 
@@ -243,8 +211,7 @@ def test_a_card_without_demonstrations_is_refused_for_them(tmp_path: Path):
 
 
 def test_a_merged_card_names_the_one_that_stays(report: LearningReport):
-    (merge,) = [each.merge for each in report.proposals if each.merge]
-    assert (merge.card_id, merge.into) == (TWIN, HELPS)
+    assert [(each.card_id, each.into) for each in report.proposals if each.into] == [(TWIN, HELPS)]
 
 
 def test_costs_are_by_role_and_add_up(report: LearningReport):
@@ -265,7 +232,7 @@ def test_the_bill_of_calls_is_by_role_by_phase_and_by_step(tmp_path: Path):
     calls.close()
     config = load_config({"teacher": "openai/big"}, env={})
     price = {"openai/big": Price(input=1.0, output=10.0)}
-    bill = bill_of(calls.records(), config.model_copy(update={"prices": price}))
+    bill = bill_of(read_calls(tmp_path / "calls"), config.model_copy(update={"prices": price}))
     rows = [(cost.role, cost.calls, cost.input, cost.cached, cost.output) for cost in (*bill.roles, *bill.parts)]
     assert rows == [
         ("teacher", 3, 300, 120, 30),
@@ -278,9 +245,9 @@ def test_the_bill_of_calls_is_by_role_by_phase_and_by_step(tmp_path: Path):
     learned(tmp_path / "tree")
     write_atomic(tmp_path / "tree" / "learn" / "bill.json", bill.model_dump_json())
     lines = [" ".join(line.split()) for line in report_lines(report_of(tmp_path / "tree"))]
-    assert any(line.startswith("epoch 1 add: teacher: 2 calls, 200 tokens in (80 cached, 0") for line in lines)
+    assert any(line.startswith("epoch 1 add: teacher 2 200 80 0 20") for line in lines)
     for name in STEPS:
-        assert any(line.startswith(f"{name}: 1 calls, 100 tokens in") for line in lines)
+        assert any(line.startswith(f"{name} 1 100 40 0 10") for line in lines)
 
 
 def test_an_unknown_price_makes_no_total(tmp_path: Path):
@@ -357,10 +324,8 @@ def test_an_unfinished_run_says_how_far_it_came(tmp_path: Path):
     assert "The last step done: epoch 1 add HS geometry propose." in told
 
 
-def test_the_terminal_shows_it_in_80_columns(report: LearningReport):
-    lines = list(report_lines(report))
-    assert not [line for line in lines if len(line) > 80]
-    told = "\n".join(lines)
+def test_the_terminal_shows_it(report: LearningReport):
+    told = "\n".join(report_lines(report))
     for part in ("refused      2", "kept         2", "3 of 10 right, 30.0% [10.8%, 60.3%]", "1.25 USD"):
         assert part in told, part
 

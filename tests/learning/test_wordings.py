@@ -10,11 +10,13 @@ import pytest
 from kace.cards.card import card_line, read_card
 from kace.cards.store import open_tree
 from kace.ladder.prompt import card_text
-from kace.learning.revise import read_written, wordings
+from kace.learning.revise import wordings
+from kace.learning.teacher import read_by_card
 from tests.learning.sound_cards import sound_card
 from tests.learning.test_loop import learned, shown
 from tests.learning.world import World, problems
 
+pytestmark = pytest.mark.usefixtures("few_everyday_problems")
 SPEED = sound_card("EXACT_HARMONIC_MEAN_SPEED")
 KNOWN = [SPEED]
 FOUR = "A boat rows 3 km up.\nA kite flies 4 m.\nA snail climbs 5 cm.\nA train runs 6 miles."
@@ -26,7 +28,8 @@ def block(text: str, card_id: str = SPEED.card_id) -> str:
 
 def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
     writing = wordings(4, lambda line: "snail" in line)
-    found = read_written(block(f"{FOUR}\n\nA kite flies 4 m.\nA fifth of 7."), KNOWN, writing)
+    reply = block(f"{FOUR}\n\nA kite flies 4 m.\nA fifth of 7.")
+    found = read_by_card(reply, writing.grammar, KNOWN, writing.add)
     told = tuple(line for line in FOUR.split("\n") if "snail" not in line)
     assert found.found == {SPEED.card_id: SPEED.revised(wordings=told)}, "without what retells a problem held out"
     assert not found.bad
@@ -43,7 +46,8 @@ def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
     ],
 )
 def test_what_cannot_be_wordings_is_refused_with_its_reason(reply: str, reason: str):
-    found = read_written(reply, KNOWN, wordings(4, lambda line: False))
+    writing = wordings(4, lambda line: False)
+    found = read_by_card(reply, writing.grammar, KNOWN, writing.add)
     assert not found.found
     assert any(reason in bad.reason for bad in found.bad), found.bad
 

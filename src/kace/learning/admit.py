@@ -21,6 +21,7 @@ from kace.cards.tree import Add, Change, Domain, Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import card_text, fenced, neutral
 from kace.learning import StepResult
+from kace.learning.propose import Proposals
 from kace.learning.screen import ngrams
 from kace.learning.teacher import (
     Block,
@@ -53,19 +54,12 @@ RULING = Grammar(
 )
 
 
-class Rulings(StepResult):
-    """Cards that may enter the tree, and those that may not."""
-
-    admitted: tuple[Card, ...] = ()
-    refused: tuple[CardRefusal, ...] = ()
-
-
 async def admit(
     cards: Sequence[Card],
     domain: str,
     registry: Sequence[Domain],
     context: TeacherStep,
-) -> Rulings:
+) -> Proposals:
     """Return the cards of a domain that the teacher admits, and the others with reasons.
 
     Code has checked each card before, and each has an id of its own. The teacher is
@@ -92,8 +86,8 @@ async def admit(
     )
     shown = {card.card_id for card in cards}
     refused = [bad for bad in reading.bad if bad.card_id in shown]
-    return Rulings(
-        admitted=tuple(reading.found.values()), refused=tuple(refused)
+    return Proposals(
+        cards=tuple(reading.found.values()), refused=tuple(refused)
     )
 
 
@@ -154,7 +148,6 @@ class Merge(StepResult):
 
     card_id: str
     into: str
-    reason: str
 
 
 class Merges(StepResult):
@@ -182,15 +175,9 @@ def consolidate(
         if not twin:
             known[card.card_id] = card
             continue
-        reason = "it has nearly the same text"
-        if card.card_id == twin.card_id:
-            reason = "it has the same id"
-        if twin.status is Status.DEPRECATED:
-            reason = "it repeats a deprecated card"
-        else:
+        merged.append(Merge(card_id=card.card_id, into=twin.card_id))
+        if twin.status is not Status.DEPRECATED:
             known[twin.card_id] = _unite(twin, card)
-        merge = Merge(card_id=card.card_id, into=twin.card_id, reason=reason)
-        merged.append(merge)
     changes: list[Change] = []
     for name, card in known.items():
         before = tree.cards.get(name)

@@ -15,12 +15,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
-
 from kace.cards.store import CALIBRATION
 from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.config import RetrievalConfig
-from kace.files import read_plain, write_atomic
+from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable
 from kace.ladder.tiers import ExitPath
@@ -36,8 +34,6 @@ FOLDS = 8  # times that a regression is trained, each without an eighth of techn
 
 class Calibration(StepResult):
     """The thresholds of a tree, and the harm that they bound."""
-
-    model_config = ConfigDict(extra="ignore")
 
     problems: int
     max_harm: float  # points of accuracy
@@ -164,14 +160,3 @@ def keep_calibration(
     write_profile(folder, retrieval.model_copy(update=thresholds), learned)
     text = found.model_dump_json(indent=1)
     write_atomic(folder / CALIBRATION, f"{text}\n")
-
-
-def thresholds_of(folder: Path) -> dict[str, float] | None:
-    """Return the calibrated thresholds of a tree with their bounds, if recorded."""
-    try:
-        found = Calibration.model_validate_json(
-            read_plain(folder / CALIBRATION)
-        )
-    except (OSError, ValidationError):
-        return None
-    return found.model_dump(exclude={"problems", "shown"})

@@ -22,7 +22,7 @@ from kace.errors import one_line
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import TierName
-from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
+from kace.learning.admit import admit, consolidate, same_knowledge
 from kace.learning.calibrate import calibrate, keep_calibration
 from kace.learning.measure import Impact, compare, credit, measure, retire
 from kace.learning.propose import Proposals, find_knowledge, imagine, split
@@ -210,8 +210,8 @@ async def admitted_cards(
     if not cards:
         return ()
     judge = partial(admit, cards, domain, study.tree.domains)
-    rulings = await study.teacher_step(step, Rulings, judge)
-    return rulings.admitted
+    rulings = await study.teacher_step(step, Proposals, judge)
+    return rulings.cards
 
 
 async def proposed_cards(
@@ -305,7 +305,7 @@ async def revise_domain(
         reading = RunReading(applied(tree, *wanted))
         seed = study.seed_of(epoch, BASE)
         rerun = await study.run(step("verify", number), problems, reading, seed)
-        found = compare(held, rerun, name, number, study.settings.threshold)
+        found = compare(held, rerun, study.settings.threshold)
         study.log.write(step("compare", number), found)
         if found.accepted:
             return wanted

@@ -13,8 +13,6 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import ConfigDict
-
 from kace.answers.extract import last_boxed
 from kace.cards.card import (
     EXAMPLE,
@@ -32,6 +30,7 @@ from kace.ladder.prompt import (
     card_text,
     fenced,
     neutral,
+    quoted_line,
     shortened,
 )
 from kace.learning import StepResult
@@ -70,7 +69,7 @@ class Writing(NamedTuple):
     grammar: Grammar
     wanted: str
     problems: Callable[[Card], Iterable[str]]  # shown with a card
-    add: Callable[[Card, str], Card | CardRefusal]  # to a card, or `ValueError`
+    add: Callable[[Card, Block], Card | CardRefusal]  # or `ValueError`
 
 
 async def write(
@@ -87,20 +86,9 @@ async def write(
         context.name,
         instructions(writing.kind),
         parts,
-        lambda reply: read_written(reply, cards, writing),
+        lambda reply: read_by_card(reply, writing.grammar, cards, writing.add),
     )
     return Proposals(cards=tuple(reading.found.values()), refused=reading.bad)
-
-
-def read_written(
-    reply: str, cards: Sequence[Card], writing: Writing
-) -> Reading[Card]:
-    """Return the cards of a reply with what it adds; list those without any."""
-
-    def make(card: Card, block: Block) -> Card | CardRefusal:
-        return writing.add(card, block["text"])
-
-    return read_by_card(reply, writing.grammar, cards, make)
 
 
 def demonstrations(
@@ -116,8 +104,8 @@ def demonstrations(
         known = list(filter(None, found))[:MAX_SHOWN]
         return [shortened(each.text, MAX_PROBLEM_CHARS) for each in known]
 
-    def add(card: Card, text: str) -> Card | CardRefusal:
-        parts = f"\n{text}\n".split(f"\n{EXAMPLE}\n")
+    def add(card: Card, block: Block) -> Card | CardRefusal:
+        parts = f"\n{block['text']}\n".split(f"\n{EXAMPLE}\n")
         found = [read_example(part) for part in parts if part.strip()]
         if len(found) != count:
             raise ValueError(
@@ -140,8 +128,8 @@ def wordings(count: int, retells: Callable[[str], bool]) -> Writing:
     A card with fewer than half of those asked for is asked for again.
     """
 
-    def add(card: Card, text: str) -> Card:
-        lines = filter(None, map(str.strip, text.split("\n")))
+    def add(card: Card, block: Block) -> Card:
+        lines = filter(None, map(str.strip, block["text"].split("\n")))
         found = tuple(dict.fromkeys(lines))[:count]
         if 2 * len(found) < count:
             raise ValueError(
@@ -188,8 +176,6 @@ class Action(StrEnum):
 
 class Revision(StepResult):
     """The curator's decision about one card."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     action: Action
     card_id: str
@@ -279,7 +265,7 @@ def read_revisions(
         action = Action(block["action"].strip(" .`*").upper())
         after = card
         if action is Action.DEPRECATE:
-            _, lift = domain.impact.of(card)
+            lift = domain.impact.lifts.get(card.card_id)
             harms = lift is not None and lift.high < 0
             if card.status is Status.VALIDATED and not harms:
                 raise ValueError(
@@ -342,7 +328,7 @@ def _format_domain(of: DomainCards, epoch: int) -> str:
 
 
 def _format_card(card: Card, impact: Impact) -> str:
-    fire, _ = impact.of(card)
+    fire = impact.fires.get(card.card_id)
     introduced = f"introduced in epoch {card.provenance.epoch_introduced}"
     head = (
         f"id: {card.card_id}",
@@ -355,11 +341,9 @@ def _format_card(card: Card, impact: Impact) -> str:
     )
     fired = "Fired: never."
     if fire:
-        tiers = ", ".join(f"{tier} {n}" for tier, n in fire.tiers.items())
         fired = (
             f"Fired: n_shown {fire.n_shown}, shown_correct {fire.shown_correct}, "
-            f"shown_wrong {fire.shown_wrong} ({tiers}). "
-            f"Problems: {_format_labels(fire.problems)}."
+            f"shown_wrong {fire.shown_wrong}."
         )
     return "\n".join((fenced("card", "\n".join(head)), fired))
 
@@ -371,6 +355,8 @@ def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
         label = f", {_format_labels([failure.problem.name])}"
         few = failure._replace(attempts=failure.attempts[:MOST_ATTEMPTS])
         parts.append(format_failure(number, few, label, TAIL_CHARS))
+        answer = quoted_line(failure.record.answer or "none")
+        parts.append(f"Final answer: {answer}")
     return "\n\n".join(parts)
 
 

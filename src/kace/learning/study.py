@@ -439,21 +439,14 @@ class TreeWriter:
     def plant(self, tree: EpistemicTree) -> None:
         """Begin with a tree."""
         changes: list[Change] = [SetDomains(tree.domains), *map(Add, tree)]
-        self._change(StepName("plan", "plant"), changes, tree)
+        self.commit(StepName("plan", "plant"), changes)
 
     def commit(
         self, step: StepName, changes: Sequence[Change]
     ) -> EpistemicTree:
         """Make the changes of a step, all or none, and return the tree."""
-        after = applied(self.tree, *changes) if changes else self.tree
-        self._change(step, changes, after)
-        return after
-
-    def _change(
-        self, step: StepName, changes: Sequence[Change], after: EpistemicTree
-    ) -> None:
-        """Take the step from the tree to the one after it."""
         before = self.tree
+        after = applied(before, *changes)
 
         def apply() -> None:
             if not self.store.cards_path.exists():
@@ -472,6 +465,7 @@ class TreeWriter:
 
         self.tree = after
         self._once(step, apply)
+        return after
 
     def snapshot(self, epoch: int) -> None:
         """Keep the tree as it is after an epoch."""
@@ -504,7 +498,6 @@ class TreeWriter:
 class RunTotals(StepResult):
     """The totals of a tiered run. Escalated problems are past ES, where cards act."""
 
-    folder: str
     problems: int
     correct: int
     escalated: int
@@ -530,7 +523,7 @@ class RunTotals(StepResult):
         )
 
     @classmethod
-    def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
+    def of(cls, records: Sequence[Solution]) -> RunTotals:
         """Return the totals of a run's records."""
         past = [
             record
@@ -538,7 +531,6 @@ class RunTotals(StepResult):
             if record.attempts[-1].tier is not TierName.ES
         ]
         return cls(
-            folder=folder,
             problems=len(records),
             correct=sum(bool(record.correct) for record in records),
             escalated=len(past),
@@ -658,7 +650,7 @@ class Workbench:
             found = run.table.solutions(texts=False)
             last = {record.problem: record for record in found}
         records = tuple(last[problem.id] for problem in problems)
-        self.log.write(step, RunTotals.of(records, step.folder))
+        self.log.write(step, RunTotals.of(records))
         return records
 
     def seed_of(self, epoch: int, use: int) -> int:
@@ -905,33 +897,30 @@ def sum_known(costs: Iterable[float | None]) -> float | None:
 def bill_of(records: Iterable[CallRecord], config: Config) -> Bill:
     """Return the cost of finished calls; each counts once."""
     prices = Ledger(prices=config.prices)
-    calls = defaultdict[str, list[tuple[Usage, float | None]]](list)
+    calls = defaultdict[tuple[str, str], list[tuple[Usage, float | None]]](list)
     for record in {each.key: each for each in records}.values():
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
         usage = record.reply().usage
         usd = price.cost(usage, record.batch) if price else None
-        names = [role, f"{_part_of(record, role)}: {role}"]
+        rows = [("roles", role), ("parts", f"{_part_of(record, role)}: {role}")]
         if role == "teacher":
             again = ", second round" if record.index else ""
             for kind in _KIND.findall(record.problem):
-                names.append(f"teacher: {kind}{again}")
-        for name in names:
-            calls[name].append((usage, usd))
+                rows.append(("steps", f"teacher: {kind}{again}"))
+        for row in rows:
+            calls[row].append((usage, usd))
     tables = defaultdict[str, list[RoleBill]](list)
-    for name, found in sorted(calls.items()):
+    for (table, name), found in sorted(calls.items()):
         usages, costs = zip(*found, strict=True)
-        row = RoleBill(
+        bill = RoleBill(
             role=name,
             calls=len(found),
             **asdict(total(usages)),
             usd=sum_known(costs),
         )
-        table = "parts" if ":" in name else "roles"
-        if name.startswith("teacher: "):
-            table = "steps"
-        tables[table].append(row)
+        tables[table].append(bill)
     return Bill.model_validate(tables)
 
 
