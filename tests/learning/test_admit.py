@@ -209,11 +209,6 @@ def test_a_card_cannot_forge_a_ruling_or_leave_its_quotation():
     assert not found.cards
 
 
-def test_two_rulings_on_one_card_cancel_each_other():
-    model = Said(ruling(GOOD) + ruling(GOOD, "reject", "wrong", "it is false"), "")
-    assert not ruled(model, card(GOOD)).cards
-
-
 @pytest.mark.parametrize(
     ("block", "reason"),
     [

@@ -7,15 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kace.cards.card import stray_character
-from kace.learning.teacher import (
-    MAX_BLOCKS,
-    MAX_REPLY_CHARS,
-    Block,
-    CardRefusal,
-    Grammar,
-    read_blocks,
-    read_numbers,
-)
+from kace.learning.teacher import MAX_BLOCKS, MAX_REPLY_CHARS, Block, CardRefusal, Grammar, read_blocks, read_numbers
 
 CARD = Grammar("card", name="id", required=("id", "payload"), text="payload")
 GAP = Grammar("gap", name="", required=("text",), text="text")

@@ -93,10 +93,7 @@ class Learner:
         self.run("run", 3, phase="add", place="MS")
         cell, cards = (
             "MS algebra",
-            (
-                self.card(HELPS, 0, Difficulty.MEDIUM, "algebra"),
-                self.card(TWIN, 0, Difficulty.MEDIUM, "algebra"),
-            ),
+            (self.card(HELPS, 0, Difficulty.MEDIUM, "algebra"), self.card(TWIN, 0, Difficulty.MEDIUM, "algebra")),
         )
         leaky = self.card("EXACT_IT_LEAKS", 2, Difficulty.MEDIUM, "algebra")
         unread = self.refused("", "parser", "bad_block")
@@ -110,10 +107,7 @@ class Learner:
 
     def add_hard(self) -> None:
         self.run("run", 4, phase="add", place="HS")
-        cards = (
-            self.card(HARMS, 1, Difficulty.HARD, "geometry"),
-            self.card(QUIET, 2, Difficulty.UNIVERSAL, UNIVERSAL),
-        )
+        cards = (self.card(HARMS, 1, Difficulty.HARD, "geometry"), self.card(QUIET, 2, Difficulty.UNIVERSAL, UNIVERSAL))
         self.keep("add", "propose", Proposals(cards=cards), place="HS geometry")
         self.keep("add", "admit", Proposals(cards=cards), place="HS geometry")
         self.commit("add", "commit", consolidate(self.growth.tree, cards)[0], "HS")
@@ -134,9 +128,7 @@ class Learner:
     def revise(self) -> None:
         revision = Revision(action=Action.EDIT, card_id=HELPS, reason="too vague")
         revisions = Revisions(
-            revisions=(revision,),
-            gaps=("nothing on circles",),
-            refused=(self.refused(HELPS, "code", "vague"),),
+            revisions=(revision,), gaps=("nothing on circles",), refused=(self.refused(HELPS, "code", "vague"),)
         )
         self.keep("refine", "revise", revisions, place="algebra", number=1)
         self.run("verify", 4, place="algebra", number=1)
@@ -268,7 +260,7 @@ def test_the_report_is_json_with_whole_cards(report: LearningReport):
     [
         (10, Proposals(), "got all training problems right"),
         (3, Proposals(), "saw what went wrong (7 problems) and wrote no card"),
-        (3, "refused", "every proposal was refused (bad_block 1)"),
+        (3, "refused", "every proposal was refused"),
     ],
 )
 def test_a_run_that_ends_without_a_card_says_why(tmp_path: Path, right: int, proposals: Proposals, reason: str):

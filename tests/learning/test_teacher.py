@@ -9,15 +9,7 @@ import pytest
 from kace.errors import BudgetExceeded, KaceError, Outstanding
 from kace.ladder.prompt import template
 from kace.learning.study import gather_all
-from kace.learning.teacher import (
-    MAX_REPEATED_CHARS,
-    CardRefusal,
-    Grammar,
-    Reading,
-    Teacher,
-    merge_repair,
-    read_each,
-)
+from kace.learning.teacher import MAX_REPEATED_CHARS, CardRefusal, Grammar, Reading, Teacher, merge_repair, read_each
 from kace.models.base import Failure, ModelError, Role
 from kace.models.http import OpenAIModel
 from tests.learning.said import Said

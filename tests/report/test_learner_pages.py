@@ -176,7 +176,7 @@ def every_verdict(tree: Path) -> Path:
     cards = [card.model_dump(mode="json") for card in (kept, retired, same, wrong)]
     proposed = {"cards": cards, "refused": [refused("", "parser", "bad_block", "no end tag")]}
     ruled = {"cards": cards[:3], "refused": [refused(wrong.card_id, "teacher", "wrong", "2 + 2 is 4")]}
-    merged = {"merged": [{"card_id": same.card_id, "into": "EXACT_SUM_OF_SQUARES"}]}
+    merged = {"merged": [(same.card_id, "EXACT_SUM_OF_SQUARES")]}
     waiting = {"cards": [late.model_dump(mode="json")], "refused": []}
     return a_notebook(
         tree,

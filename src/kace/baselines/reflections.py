@@ -91,9 +91,7 @@ async def _reflect_all(
                 problem, record = named[name]
                 tier = failed_tier(card, record, plan.failures)
                 if tier:
-                    failure = FailedProblem.of(
-                        record, problem, tier, training.text_of
-                    )
+                    failure = training.failure(record, problem, tier)
                     works.append(_reflect(training, card, failure))
                     break
     cards = tuple(filter(None, await gather_all(works)))

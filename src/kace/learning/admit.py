@@ -116,14 +116,7 @@ def read_rulings(
             card_id=card.card_id, by="teacher", rule=rule, reason=reason
         )
 
-    reading = read_by_card(reply, RULING, cards, make)
-    # Of two blocks on one card, neither counts.
-    twice = {bad.card_id for bad in reading.bad}
-    found = {}
-    for name, card in reading.found.items():
-        if name not in twice:
-            found[name] = card
-    return reading._replace(found=found)
+    return read_by_card(reply, RULING, cards, make)
 
 
 # Consolidation: the same id or nearly the same text is one card.
@@ -143,17 +136,10 @@ _FILLER = frozenset(
 )
 
 
-class Merge(StepResult):
-    """A proposal that repeats a card of the tree, or an earlier proposal."""
-
-    card_id: str
-    into: str
-
-
 class Merges(StepResult):
-    """The merges of a step."""
+    """Proposals that repeat a card, each with the id of that card."""
 
-    merged: tuple[Merge, ...] = ()
+    merged: tuple[tuple[str, str], ...] = ()
 
 
 def consolidate(
@@ -167,7 +153,7 @@ def consolidate(
     read elsewhere gets an id of its own.
     """
     known = dict(tree.cards)
-    merged: list[Merge] = []
+    merged = []
     for proposed in cards:
         twin = _twin(proposed, known)
         card = proposed if twin else _with_free_id(proposed, known)
@@ -175,7 +161,7 @@ def consolidate(
         if not twin:
             known[card.card_id] = card
             continue
-        merged.append(Merge(card_id=card.card_id, into=twin.card_id))
+        merged.append((card.card_id, twin.card_id))
         if twin.status is not Status.DEPRECATED:
             known[twin.card_id] = _unite(twin, card)
     changes: list[Change] = []

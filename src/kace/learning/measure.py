@@ -16,7 +16,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kace.cards.card import (
     CardLift,
@@ -31,13 +30,14 @@ from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
 from kace.ladder.record import Outcome, RetrievedContext, Solution
 from kace.ladder.relevance import (
+    Floats,
     Relevance,
     RelevanceScore,
     TextTable,
     best_encoder,
     softmax,
 )
-from kace.ladder.tiers import LOCKED, TierName
+from kace.ladder.tiers import LOCKED
 from kace.learning import StepResult
 from kace.learning.study import (
     BASE,
@@ -55,8 +55,6 @@ NEAREST = 4  # other problems that it is shown to whatever the gate says
 FORCED = 1.0  # the score of a card that is shown so
 TIERS = {tier.name: tier for tier in LOCKED}
 
-Floats = NDArray[np.float64]
-
 
 class Fire(StepResult):
     """How often a card was shown, and how those solves ended. Not an effect."""
@@ -69,7 +67,7 @@ class Fire(StepResult):
 class CardVotes(StepResult):
     """The attempts at one problem and tier, made with a card and without it."""
 
-    problem: str
+    problem: str  # its name
     right: int = 0
     made: int = 0
     right_without: int = 0
@@ -137,8 +135,7 @@ async def measure(
         records = await leave_one_out(tree, base, study)
     else:
         records = await run_dropout(epoch, tree, study)
-    names = {problem.id: problem.name for problem in study.train}
-    lifts = lifts_of(dropout_votes(records), tree, names)
+    lifts = lifts_of(dropout_votes(records), tree)
     return Impact(fires=count_fires(base or records), lifts=lifts)
 
 
@@ -237,7 +234,7 @@ def measured_on(
 
 def dropout_votes(records: Iterable[Solution]) -> Votes:
     """Return the votes on every card that runs showed or hid."""
-    counts = defaultdict[tuple[str, str, TierName], Counter[str]](Counter)
+    counts = defaultdict[tuple[str, ...], Counter[str]](Counter)
     for record in records:
         for recall, attempt in product(record.recalls, record.attempts):
             failed = attempt.outcome is Outcome.PROVIDER_ERROR
@@ -245,13 +242,14 @@ def dropout_votes(records: Iterable[Solution]) -> Votes:
             if attempt.tier is not recall.tier or failed or right is None:
                 continue
             for card_id in recall.cards:
-                count = counts[card_id, record.problem, recall.tier]
+                where = (record.problem, record.name, recall.tier)
+                count = counts[card_id, *where]
                 arm = "_without" if card_id in attempt.hidden else ""
                 count[f"right{arm}"] += right
                 count[f"made{arm}"] += 1
     votes = defaultdict[str, list[CardVotes]](list)
-    for (card_id, problem, _), count in counts.items():
-        votes[card_id].append(CardVotes(problem=problem, **count))
+    for (card_id, _, name, _), count in counts.items():
+        votes[card_id].append(CardVotes(problem=name, **count))
     return votes
 
 
@@ -295,22 +293,17 @@ async def leave_one_out(
 # What both share.
 
 
-def lifts_of(
-    votes: Votes,
-    tree: EpistemicTree,
-    names: Mapping[str, str],
-) -> dict[str, Lift]:
+def lifts_of(votes: Votes, tree: EpistemicTree) -> dict[str, Lift]:
     """Return the lift of each card measured, given all cards.
 
     Problems that a card was written from prove little about others, so both kinds of
-    evidence are weighed apart. `names` are those of the training problems, by id.
+    evidence are weighed apart.
     """
     others = defaultdict[str, list[CardVotes]](list)
     for name, rows in votes.items():
         sources = tree.card(name).provenance.supporting_problems
         for vote in rows:
-            problem = names.get(vote.problem, vote.problem)
-            if one_line(problem) not in sources:
+            if one_line(vote.problem) not in sources:
                 others[name].append(vote)
     elsewhere = shrink(others)
     found = {}

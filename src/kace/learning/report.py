@@ -157,7 +157,7 @@ def report_of(tree_folder: Path) -> LearningReport:
     train = train if isinstance(train, int) else 0
     summary = _summary(funnel, train)
     if now == "finished" and not funnel["kept"]:
-        why = _why_empty(funnel, proposals, runs)
+        why = _why_empty(funnel, runs)
         summary += f" The tree is empty: {why}"
     return LearningReport(
         name=tree_folder.resolve().name,
@@ -194,9 +194,9 @@ def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
             refusals[step.epoch, refusal.card_id] = refusal
     merges = {}
     for step, done in results(steps, Merges, "merge"):
-        for merge in done.merged:
-            if merge.into != merge.card_id:
-                merges[step.epoch, merge.card_id] = merge.into
+        for name, into in done.merged:
+            if into != name:
+                merges[step.epoch, name] = into
     for step, found in results(steps, Proposals, "propose", "imagine"):
         for bad in found.refused:
             yield Proposal(step, bad.card_id, None, Fate.REFUSED, bad)
@@ -261,11 +261,7 @@ def _summary(found: dict[str, int], train: int) -> str:
     )
 
 
-def _why_empty(
-    found: dict[str, int],
-    proposals: Sequence[Proposal],
-    runs: Sequence[RunScore],
-) -> str:
+def _why_empty(found: dict[str, int], runs: Sequence[RunScore]) -> str:
     """Return why a finished run has no card to show, and what to do."""
     if found["admitted"]:
         return (
@@ -273,9 +269,7 @@ def _why_empty(
             "Keep them with --quick, or give more problems of the same kinds."
         )
     if found["refused"]:
-        rules = Counter(each.refused.rule for each in proposals if each.refused)
-        parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
-        return f"every proposal was refused ({', '.join(parts)})."
+        return "every proposal was refused; `kace view` shows why."
     first = runs[0].totals
     if first.correct == first.problems:
         return "the solver got all training problems right. Give harder ones."

@@ -9,14 +9,12 @@ with `refine`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
 from kace.answers.extract import last_boxed
 from kace.cards.card import (
     EXAMPLE,
-    UNIVERSAL,
     Card,
     Difficulty,
     Provenance,
@@ -24,8 +22,8 @@ from kace.cards.card import (
     read_example,
     with_examples,
 )
-from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
-from kace.errors import DataError, counted, one_line
+from kace.cards.tree import Deprecate, Edit
+from kace.errors import counted, one_line
 from kace.ladder.prompt import (
     card_text,
     fenced,
@@ -240,19 +238,14 @@ async def revise(
     )
 
 
-def revision_changes(
-    tree: EpistemicTree, revisions: Revisions
-) -> tuple[Edit | Deprecate, ...]:
-    """Return the revisions as changes to a tree, without those that it cannot take."""
+def revision_changes(revisions: Revisions) -> tuple[Edit | Deprecate, ...]:
+    """Return the revisions as changes to a tree."""
     wanted: list[Edit | Deprecate] = []
     for revision in revisions.revisions:
         if revision.action is Action.DEPRECATE:
             wanted.append(Deprecate(revision.card_id))
         elif revision.card:
-            with suppress(DataError):  # such as a domain that is not the tree's
-                edit = Edit(revision.card)
-                applied(tree, edit)
-                wanted.append(edit)
+            wanted.append(Edit(revision.card))
     return tuple(wanted)
 
 
@@ -273,9 +266,9 @@ def read_revisions(
                 )
         elif action is not Action.KEEP:
             after = revised_card(card, block)
+            if after == card:
+                action = Action.KEEP
         changed = None if after == card else after
-        if action in (Action.EDIT, Action.RELOCATE) and not changed:
-            action = Action.KEEP
         refusal = screen(changed) if changed else None
         return refusal or Revision(
             action=action,
@@ -319,8 +312,9 @@ def revised_card(card: Card, block: Block) -> Card:
 
 def _format_domain(of: DomainCards, epoch: int) -> str:
     """Return the cards with their figures, then the problems still wrong."""
-    where = "every domain" if of.domain == UNIVERSAL else neutral(of.domain)
-    parts = [f"Domain: {where}\nThis epoch: {epoch}\nCards: {len(of.cards)}"]
+    parts = [
+        f"Domain: {neutral(of.domain)}\nThis epoch: {epoch}\nCards: {len(of.cards)}"
+    ]
     for card in of.cards:
         parts.append(_format_card(card, of.impact))
     parts.append(_format_failures("Problems still wrong", of.failed))

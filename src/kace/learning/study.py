@@ -79,6 +79,7 @@ from kace.learning.screen import (
     check_card,
 )
 from kace.learning.teacher import (
+    TAIL_CHARS,
     CardRefusal,
     FailedProblem,
     Partition,
@@ -431,7 +432,6 @@ class TreeWriter:
     """The tree in memory and on disk. Each step's changes reach the store once."""
 
     def __init__(self, folder: Path, log: StepLog) -> None:
-        self.folder = folder
         self.log = log
         self.store = TreeStore(folder)
         self.tree = EpistemicTree.of((), ())
@@ -450,14 +450,14 @@ class TreeWriter:
 
         def apply() -> None:
             if not self.store.cards_path.exists():
-                TreeStore.create(self.folder, (), author=AUTHOR)
+                TreeStore.create(self.store.folder, (), author=AUTHOR)
             found = self.store.load()
             # A kill may have come between the change and its record.
             if found == after:
                 return
             if found != before:
                 raise KaceError(
-                    f"{self.folder} holds another tree than the learner left there",
+                    f"{self.store.folder} holds another tree than the learner left there",
                     fix="give an --out of its own; a tree is not edited while it is "
                     "learned",
                 )
@@ -490,7 +490,7 @@ class TreeWriter:
             self.log.write(step, version)
         elif known != version:
             raise KaceError(
-                f"{self.folder}: the step '{step}' does not repeat",
+                f"{self.store.folder}: the step '{step}' does not repeat",
                 fix="choose another --out",
             )
 
@@ -663,6 +663,17 @@ class Workbench:
         reply = self.calls.get(attempt.call) if attempt.call else None
         return reply.text if reply else ""
 
+    def failure(
+        self, record: Solution, problem: Problem, tier: TierName
+    ) -> FailedProblem:
+        """Return a failure with the tier's attempts that lack the expected answer."""
+        attempts = []
+        for each in record.attempts:
+            if each.tier is tier and not each.correct:
+                update = {"text": self.text_of(each)[-TAIL_CHARS:]}
+                attempts.append(each.model_copy(update=update))
+        return FailedProblem(problem, record, tuple(attempts))
+
     async def domains_of(
         self, problems: Sequence[Problem], most: int = 500
     ) -> tuple[Domain, ...]:
@@ -795,9 +806,7 @@ class Study(Workbench):
                 domains = route_by_words(problem, self.tree.domains)
                 reached = last
             if is_failed(record, reached, self.settings.failures):
-                failure = FailedProblem.of(
-                    record, problem, reached, self.text_of
-                )
+                failure = self.failure(record, problem, reached)
                 for domain in domains:
                     found[TreeCell(tier, domain)].append(failure)
         return found
@@ -823,8 +832,7 @@ async def open_study(
         observer=observer,
     )
     async with opening as bench:
-        learned = settings.model_dump(mode="json")
-        write_profile(plan.out, plan.config.retrieval, learned)
+        write_profile(plan.out, plan.config.retrieval, settings)
         yield Study(
             **vars(bench),
             train=plan.train,
@@ -836,9 +844,10 @@ async def open_study(
 
 
 def write_profile(
-    folder: Path, retrieval: RetrievalConfig, learned: Mapping[str, object]
+    folder: Path, retrieval: RetrievalConfig, settings: Settings
 ) -> None:
     """Write how a tree was learned into its folder: it is read that way."""
+    learned = settings.model_dump(mode="json")
     text = profile_text(retrieval.model_dump(mode="json"), learned)
     write_atomic(folder / PROFILE_FILE, text)
 
