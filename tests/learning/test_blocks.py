@@ -144,23 +144,8 @@ def test_blocks_and_text_over_the_limits_are_not_read():
     assert "no block" in fault("x" * MAX_REPLY_CHARS + f"\n{block()}").reason
 
 
-PIECES = st.sampled_from(
-    (
-        "<card>",
-        "</card>",
-        "id: A_B_C",
-        "id:",
-        "payload:",
-        "<think>",
-        "</think>",
-        "```",
-        "\r",
-        "\x00",
-        "\ud800",
-        "x:y",
-        "",
-    )
-)
+MARKS = ("<card>", "</card>", "id: A_B_C", "id:", "payload:", "<think>", "</think>", "```", "x:y", "")
+PIECES = st.sampled_from((*MARKS, "\r", "\x00", "\ud800"))
 
 
 @given(st.one_of(st.text(st.characters()), st.lists(st.one_of(PIECES, st.text(max_size=8))).map("\n".join)))

@@ -68,14 +68,10 @@ def shown(tree: EpistemicTree) -> set[str]:
     return {card.card_id for card in tree if card.status is not Status.DEPRECATED}
 
 
-def test_a_quick_run_keeps_every_card_also_one_that_misleads(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **{**TEXT, **QUICK})
+def test_a_quick_run_keeps_every_card_and_judges_a_domain_in_one_letter_for_both_tiers(tmp_path: Path):
+    tree = learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **QUICK)
     assert len(tree) and shown(tree) == {card.card_id for card in tree}
     assert any(MISLEADING in card.rule for card in tree)
-
-
-def test_a_domain_is_judged_in_one_letter_with_the_cards_of_both_tiers(tmp_path: Path):
-    learned(World(), tmp_path / "tree", config=DEFAULTS, train=problems(2), **QUICK)
     steps = [line.step for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")]
     for what in ("illustrate", "admit"):
         places = sorted(step.place for step in steps if step.what == what)
@@ -88,15 +84,9 @@ def test_a_classifier_that_cannot_be_read_is_warned_of_and_named_as_the_reason(t
         def solver(self) -> Scripted:
             return Scripted(lambda request: "hm" if request.choices else solve(request), name="world")
 
+    config = DEFAULTS.model_copy(update={"retrieval": CONFIG.retrieval})
     settings = {**TEXT, **QUICK, "add_runs": 1}
-    tree = learned(
-        Mute(),
-        tmp_path / "tree",
-        config=DEFAULTS.model_copy(update={"retrieval": CONFIG.retrieval}),
-        train=problems(2),
-        **settings,
-    )
-    assert len(tree) == 0
+    assert not len(learned(Mute(), tmp_path / "tree", config=config, train=problems(2), **settings))
     steps = [line for line in read_steps(tmp_path / "tree" / "learn" / "steps.jsonl") if line.what == "run"]
     assert "warning: 12 of 12 problems past ES were placed in no domain" in steps[0].read(RunTotals).summary
     assert "replies of the classifier could not be read" in report_of(tmp_path / "tree").summary

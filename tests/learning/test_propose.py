@@ -110,13 +110,10 @@ def test_a_block_becomes_a_card_with_its_provenance():
     assert made.provenance.epoch_introduced == 2
 
 
-def test_a_universal_card_may_be_proposed_anywhere():
-    (made,) = find(Said(block(difficulty="Universal", domains="universal"))).cards
+def test_a_universal_card_may_be_proposed_anywhere_and_a_long_trigger_is_cut():
+    payload = "Useful when:\n- the sum of both of the roots\n\nUse it."
+    (made,) = find(Said(block(payload=payload, difficulty="Universal", domains="universal"))).cards
     assert (made.difficulty_tag, made.domain_tags) == (Difficulty.UNIVERSAL, ("universal",))
-
-
-def test_a_trigger_that_is_too_long_is_cut():
-    (made,) = find(Said(block(payload="Useful when:\n- the sum of both of the roots\n\nUse it."))).cards
     assert made.triggers == ("the sum of both of",)
 
 

@@ -100,23 +100,7 @@ def test_it_sees_every_card_with_its_figures_and_the_problems_still_wrong():
     assert asked.count("lift: not measured") == asked.count("Fired: never.") == 1
     assert "Expected answer: 17" in asked
     assert "answered 12" in asked
-
-
-def test_the_rules_of_the_curator_are_in_the_prompt():
-    teacher = Said(KEEP_ALL)
-    revise_with(teacher)
-    system = teacher.requests[0].messages[0].content
-    for rule in ("shown_correct >= shown_wrong / 2", "shown_wrong > shown_correct + 1", "fired at least twice"):
-        assert rule in system
-    for action in Action:
-        assert f"- {action.value}: " in system
-
-
-def test_text_from_outside_cannot_leave_its_quotation():
-    teacher = Said(KEEP_ALL)
-    revise_with(teacher)
-    asked = asked_of(teacher)
-    assert asked.count("</problem>") == asked.count("<problem>") == 1
+    assert asked.count("</problem>") == asked.count("<problem>") == 1, "no text leaves its quotation"
     assert asked.count("</card>") == asked.count("<card>") == 2
     assert "<revision>" not in asked
 
@@ -137,11 +121,12 @@ def test_a_card_can_be_kept_rewritten_moved_and_retired():
     assert revision_changes(gone) == (Deprecate("RUBRIC_ISOLATE_THE_ROOT"),)
 
 
-def test_cards_that_are_kept_or_not_named_change_nothing():
-    found = revised(decision("EXACT_SUM_OF_SQUARES", "KEEP"))
+def test_cards_that_are_kept_or_not_named_change_nothing_and_gaps_are_reported():
+    kept = decision("EXACT_SUM_OF_SQUARES", "KEEP")
+    found = revised(f"{kept}\n<gap>\ntext: sums of cubes:\nno card has the formula\n</gap>")
     assert [r.action for r in found.revisions] == [Action.KEEP]
+    assert found.gaps == ("sums of cubes: no card has the formula",)
     assert revision_changes(found) == ()
-    assert revision_changes(Revisions()) == ()
 
 
 def test_a_rewritten_card_has_to_prove_itself_again():
@@ -168,12 +153,6 @@ def test_a_move_to_a_smaller_place_brings_its_shorter_text_along():
     tree = applied(TREE, *revision_changes(found))
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").difficulty_tag is Difficulty.MEDIUM
     assert tree.card("RUBRIC_ISOLATE_THE_ROOT").body == "Isolate it, then square."
-
-
-def test_gaps_are_reported_and_not_filled():
-    found = revised(f"{KEEP_ALL}\n<gap>\ntext: sums of cubes:\nno card has the formula\n</gap>")
-    assert found.gaps == ("sums of cubes: no card has the formula",)
-    assert revision_changes(found) == ()
 
 
 # Which are not
@@ -247,7 +226,10 @@ def test_the_next_try_sees_what_was_tried_and_what_became_of_it():
     assert "Wrong only with your revisions: P8, P9." in asked
     assert "Not committed: lift below the threshold." in asked
     assert "Another one?" in asked
-    assert "shown_wrong > shown_correct + 1" in system
+    for rule in ("shown_correct >= shown_wrong / 2", "shown_wrong > shown_correct + 1", "fired at least twice"):
+        assert rule in system
+    for action in Action:
+        assert f"- {action.value}: " in system
     assert "replaces the last one completely" in system
     assert [r.action for r in found.revisions] == [Action.KEEP, Action.KEEP]
 

@@ -188,17 +188,15 @@ def test_results_come_in_the_order_of_the_works():
     assert outcome() == []
 
 
-def test_one_failure_cancels_nobody_and_the_first_in_order_is_raised():
+@pytest.mark.parametrize(
+    "ends", [(1, KaceError("early"), 2, KaceError("late"), 3), (Outstanding(("a",)), KaceError("early"))]
+)
+def test_one_failure_cancels_no_other_and_the_first_one_is_raised_before_what_is_outstanding(ends: tuple[object, ...]):
     with pytest.raises(KaceError, match="early"):
-        outcome(1, KaceError("early"), 2, KaceError("late"), 3)
+        outcome(*ends)
 
 
 def test_outstanding_requests_are_raised_together():
     with pytest.raises(Outstanding) as caught:
         outcome(Outstanding(("b", "a")), 1, Outstanding(("c", "a")))
     assert caught.value.requests == ("b", "a", "c")
-
-
-def test_an_error_comes_before_what_is_outstanding():
-    with pytest.raises(KaceError, match="broken"):
-        outcome(Outstanding(("a",)), KaceError("broken"))
