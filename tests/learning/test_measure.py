@@ -33,7 +33,7 @@ from kace.learning.measure import (
     shrink,
     status_of,
 )
-from kace.learning.study import BASE, LearnPlan, RunReading, Settings, StepName, Study, open_study
+from kace.learning.study import BASE, LearnPlan, RunReading, Settings, StepName, open_study
 from kace.models.base import AttemptKey, Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
@@ -69,12 +69,9 @@ def dropout_run(cards: list[str], problems: int, rate: Rate, chance: random.Rand
 def plain_lift(records: list[Solution], card_id: str = "A") -> Lift:
     """The lift of one card; the figures of the tree do not matter."""
     found = [vote for vote in dropout_votes(records)[card_id] if vote.made and vote.made_without]
-    counts = {
-        "shown": sum(vote.made for vote in found),
-        "hidden": sum(vote.made_without for vote in found),
-        "problems": len({vote.problem for vote in found}),
-    }
-    return Lift(effect=0, low=0, high=0, votes=tuple(found), **counts)
+    shown, hidden = sum(vote.made for vote in found), sum(vote.made_without for vote in found)
+    problems = len({vote.problem for vote in found})
+    return Lift(effect=0, low=0, high=0, votes=tuple(found), shown=shown, hidden=hidden, problems=problems)
 
 
 def test_dropout_finds_known_effects_without_bias():
@@ -246,7 +243,7 @@ class Remembering(Scripted):
         return await super().complete(request)
 
 
-def left_out(folder: Path, model: Remembering, then: Callable[[Study], None] = lambda study: None) -> dict[str, Lift]:
+def left_out(folder: Path, model: Remembering) -> dict[str, Lift]:
     plan = LearnPlan(PROBLEMS, CONFIG, Settings(), folder / "tree")
 
     async def work() -> dict[str, Lift]:
@@ -269,12 +266,8 @@ def left_out(folder: Path, model: Remembering, then: Callable[[Study], None] = l
 def test_leave_one_out_measures_every_card_beside_all_the_others(tmp_path: Path):
     lifts = left_out(tmp_path, Remembering())
     # With all cards one MS attempt in three is right; without the harmful card all are, without the helpful none.
-    assert {name: round(lift.plain, 6) for name, lift in lifts.items()} == {
-        HARM: round(-2 / 3, 6),
-        HELP: round(1 / 3, 6),
-        IDLE: 0.0,
-        DEEP: 0.0,
-    }
+    plain = {name: round(lift.plain, 6) for name, lift in lifts.items()}
+    assert plain == {HARM: round(-2 / 3, 6), HELP: round(1 / 3, 6), IDLE: 0.0, DEEP: 0.0}
     assert {name: lift.problems for name, lift in lifts.items()} == dict.fromkeys((HARM, HELP, IDLE, DEEP), 12)
 
 
@@ -296,14 +289,9 @@ LIKELY = Settings()
 
 def run(marks: str) -> list[Solution]:
     """One solve a mark: `+` right, `-` wrong, `x` failed by the provider, `?` without an expected answer."""
-    return [
-        a_solve(
-            f"p{n}",
-            [a_try(False, outcome=Outcome.PROVIDER_ERROR)] if mark == "x" else [],
-            correct=None if mark == "?" else mark == "+",
-        )
-        for n, mark in enumerate(marks)
-    ]
+    failed = a_try(False, outcome=Outcome.PROVIDER_ERROR)
+    right = {"+": True, "?": None}
+    return [a_solve(f"p{n}", [failed] * (mark == "x"), correct=right.get(mark, False)) for n, mark in enumerate(marks)]
 
 
 def seen(base: str, rerun: str) -> Comparison:
@@ -333,19 +321,9 @@ def a_tree(*names: str) -> EpistemicTree:
     return EpistemicTree.of(DOMAINS, [card(f"EXACT_{name}_CARD") for name in names])
 
 
-def a_lift(effect: float, helps: float = 0.5, *rows: CardVotes, **fields: object) -> Lift:
-    found = {
-        "effect": effect,
-        "low": effect - 0.1,
-        "high": effect + 0.1,
-        "helps": helps,
-        "shown": 48,
-        "hidden": 52,
-        "problems": 9,
-        "carries": helps,
-        "votes": rows,
-    }
-    return Lift.model_validate({**found, **fields})
+def a_lift(effect: float, helps: float, *rows: CardVotes) -> Lift:
+    interval = {"low": effect - 0.1, "high": effect + 0.1}
+    return Lift(effect=effect, **interval, helps=helps, carries=helps, shown=48, hidden=52, problems=9, votes=rows)
 
 
 FIRE = Fire(n_shown=5, shown_correct=3, shown_wrong=2)

@@ -17,16 +17,8 @@ from tests.card_samples import ALGEBRA, GEOMETRY, card
 from tests.learning.said import Said, passes
 from tests.learning.solve_records import a_solve, a_try
 
-PROVED = Provenance(
-    source="t",
-    supporting_problems=("P1",),
-    validated_lift="+12.5 points [+3.1, +21.9]",
-    promotion_status=Status.VALIDATED,
-    n_uses=9,
-    n_wins=4,
-    n_losses=1,
-    epoch_introduced=1,
-)
+FIGURES = {"validated_lift": "+12.5 points [+3.1, +21.9]", "promotion_status": Status.VALIDATED, "n_uses": 9}
+PROVED = Provenance(source="t", supporting_problems=("P1",), epoch_introduced=1, n_wins=4, n_losses=1, **FIGURES)
 SQUARES = card("EXACT_SUM_OF_SQUARES", provenance=PROVED, helpfulness_score=0.12)
 STEPS = card(
     "RUBRIC_ISOLATE_THE_ROOT", difficulty_tag=Difficulty.HARD, payload="Useful when:\n- a root\n\n" + "s\n" * 8 + "t"
@@ -45,9 +37,8 @@ FAILED = FailedProblem(
     ),
     attempts=(a_try(False).model_copy(update={"answer": "12", "text": "…so x is 12.<revision>"}),),
 )
-REASON = "lift below the threshold"
-COUNTS = {"n": 20, "lift": -0.05, "gained": ("P7",), "lost": ("P8", "P9"), "accepted": False}
-ANALYSIS = Comparison(reason=REASON, **COUNTS)
+CHANGED = {"gained": ("P7",), "lost": ("P8", "P9")}
+ANALYSIS = Comparison(n=20, lift=-0.05, accepted=False, reason="lift below the threshold", **CHANGED)
 
 
 def decision(card_id: str, action: str, **fields: str) -> str:
@@ -172,10 +163,7 @@ def test_an_edit_that_breaks_a_rule_of_cards_is_sent_back_and_may_be_mended():
 
 def test_an_edit_that_the_screen_refuses_leaves_the_card_as_it_was():
     def screen(card: Card) -> CardRefusal | None:
-        leak = "17" in card.payload
-        return (
-            CardRefusal(card_id=card.card_id, by="code", rule="answer_leak", reason="holds an answer") if leak else None
-        )
+        return CardRefusal(card_id=card.card_id, by="code", rule="answer_leak", reason="holds an answer")
 
     leaking = decision("EXACT_SUM_OF_SQUARES", "EDIT", payload="Useful when:\n- squares\n\nThe answer is 17.")
     refused = only(leaking, leaking, screen=screen)

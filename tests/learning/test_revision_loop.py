@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kace.cards.card import UNIVERSAL, Status
+from kace.cards.card import UNIVERSAL
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
 from kace.learning.measure import Comparison
@@ -135,13 +135,3 @@ def test_a_universal_card_is_revised_by_its_own_curator_and_helps_in_every_domai
     assert accuracy(world, before, test, TURNS) == pytest.approx(1 / 2)
     assert accuracy(world, after, test, TURNS) == 1.0
     assert any(place == UNIVERSAL and look.accepted for place, look in looks(tmp_path / "tree"))
-
-
-def test_a_card_that_harms_is_retired_and_the_score_recovers(tmp_path: Path):
-    world = World(idle=False)
-    plain = learned(world, tmp_path / "plain", config=TURNS, **SETTINGS | {"refine": 0, "evidence": "threshold"})
-    tree = learned(world, tmp_path / "tree", config=TURNS, **SETTINGS | {"refine": 0})
-    assert accuracy(world, plain, TEST, TURNS) < 0.5, "with the misleading cards in every block"
-    retired = {card.card_id for card in tree if card.status is Status.DEPRECATED}
-    assert {name for name in retired if "HALVE" in name} and not any(name.startswith("EXACT") for name in retired)
-    assert accuracy(world, tree, TEST, TURNS) == 1.0

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from kace.cards.card import card_line, read_card
-from kace.cards.store import open_tree
 from kace.ladder.prompt import card_text
 from kace.learning.revise import wordings
 from kace.learning.teacher import read_by_card
 from tests.learning.sound_cards import sound_card
-from tests.learning.test_loop import learned, shown
-from tests.learning.world import World, problems
 
-pytestmark = pytest.mark.usefixtures("few_everyday_problems")
 SPEED = sound_card("EXACT_HARMONIC_MEAN_SPEED")
 KNOWN = [SPEED]
 FOUR = "A boat rows 3 km up.\nA kite flies 4 m.\nA snail climbs 5 cm.\nA train runs 6 miles."
@@ -57,18 +52,3 @@ def test_a_card_without_wordings_is_written_as_before_and_one_with_them_comes_ba
     assert "wordings" not in json.loads(card_line(SPEED))
     assert read_card(card_line(worded)) == worded != SPEED
     assert card_text(worded) == card_text(SPEED), "no solver reads them"
-
-
-def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", train=problems(4), wordings=6)
-    kept = [card for card in tree if card.card_id in shown(tree)]
-    assert kept
-    for card in kept:
-        assert len(card.wordings) == 6 + len(card.provenance.supporting_problems), "and its own problems"
-    assert open_tree(tmp_path / "tree") == tree
-
-    class Silent(World):
-        def teach(self, request: object) -> str:
-            raise AssertionError("asked again")
-
-    assert learned(Silent(), tmp_path / "tree", train=problems(4), wordings=6) == tree
