@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from kace.cards.card import Card
 from kace.learning.propose import EXAMPLE_ID, Proposals
@@ -30,10 +31,9 @@ def part(a: int = 11, b: int = 13) -> str:
 
 def ask(model: Said, count: int = 1) -> Proposals:
     leaks = LeakScreen((TRAIN,))
-    context = TeacherStep(
-        Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: check_card(card, leaks, ("algebra",))
-    )
-    writing = demonstrations(count, {"tiles": TRAIN}, context.screen)
+    screen = partial(check_card, leaks=leaks, domains=("algebra",))
+    context = TeacherStep(Teacher(model), "epoch 1 illustrate", 1, screen)
+    writing = demonstrations(count, {"tiles": TRAIN}, screen)
     return asyncio.run(write((FIRST, SECOND), writing, context))
 
 

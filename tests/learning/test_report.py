@@ -141,10 +141,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> LearningReport:
     return learned(tmp_path_factory.mktemp("runs") / "tree")
 
 
-def test_a_finished_run_says_so(report: LearningReport):
+def test_a_finished_run_says_so_and_what_each_role_cost(report: LearningReport):
     assert report.state == "finished"
     assert report.frozen
     assert (report.name, report.solver, report.teacher, report.train) == ("tree", "solver", "teacher", 10)
+    assert [(cost.role, cost.calls) for cost in report.bill.roles] == [("solver", 12), ("teacher", 3)]
+    assert report.bill.usd == 1.25
 
 
 def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
@@ -155,11 +157,12 @@ def test_every_run_has_its_accuracy_and_interval(report: LearningReport):
     assert report.scores == tuple(scores[:3]), "a rerun with hidden cards or of fewer problems is not to be compared"
 
 
-def test_the_funnel_adds_up(report: LearningReport):
+def test_the_funnel_adds_up_and_a_merged_card_names_the_one_that_stays(report: LearningReport):
     found = report.funnel
     expected = {"proposed": 6, "refused": 2, "waiting": 0, "admitted": 4, "merged": 1, "kept": 2, "retired": 1}
     assert found == {**expected, "unmeasured": 2, "validated": 1}
     assert found["admitted"] - found["merged"] == found["kept"] + found["retired"]
+    assert [(each.card_id, each.into) for each in report.proposals if each.into] == [(TWIN, HELPS)]
 
 
 def test_refusals_say_by_whom_and_why(report: LearningReport):
@@ -177,15 +180,6 @@ def test_a_card_without_demonstrations_is_refused_for_them(tmp_path: Path):
         learner.keep("add", "illustrate", Proposals(cards=(proposed,), refused=(bare,)), "MS algebra")
     (proposal,) = report_of(tmp_path / "tree").proposals
     assert (proposal.fate, proposal.refused) == ("refused", bare)
-
-
-def test_a_merged_card_names_the_one_that_stays(report: LearningReport):
-    assert [(each.card_id, each.into) for each in report.proposals if each.into] == [(TWIN, HELPS)]
-
-
-def test_costs_are_by_role_and_add_up(report: LearningReport):
-    assert [(cost.role, cost.calls) for cost in report.bill.roles] == [("solver", 12), ("teacher", 3)]
-    assert report.bill.usd == 1.25
 
 
 STEPS = ("teacher: partition", "teacher: propose", "teacher: propose, second round")

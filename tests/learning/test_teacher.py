@@ -77,10 +77,8 @@ def test_what_was_good_stays_as_it_was():
 def test_a_reply_that_holds_nothing_is_asked_for_again_then_listed(reply: str):
     model = Said(reply, reply)
     reading = ask(model)
-    assert model.calls == 2
-    assert not reading.found
-    assert len(reading.bad) == 1
-    assert "no block" in reading.bad[0].reason
+    assert model.calls == 2 and not reading.found
+    assert len(reading.bad) == 1 and "no block" in reading.bad[0].reason
     assert "no block" in model.requests[1].messages[-1].content
     assert all(message.content.strip() for message in model.requests[1].messages), "providers refuse an empty turn"
 
@@ -114,9 +112,7 @@ def test_names_and_reasons_cannot_open_a_block_or_end_a_turn():
     assert "<|im_end|>" not in turns[2].content
     assert "<card>" in turns[2].content
     listed = turns[3].content.partition("Refused:")[2]
-    assert "<|" not in listed
-    assert "<problem" not in listed
-    assert "</card" not in listed
+    assert not any(mark in listed for mark in ("<|", "<problem", "</card"))
 
 
 # Merging
