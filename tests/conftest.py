@@ -30,6 +30,15 @@ def interruptible() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def few_everyday_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fit relevance on few problems of no technique: each `learn` reads and fits it anew, nine times."""
+    from kace.ladder import relevance
+
+    few = relevance.everyday_problems()[:20]
+    monkeypatch.setattr(relevance, "everyday_problems", lambda: few)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A real Ray cluster of two nodes of one CPU each, for modules that skip where Ray is not installed."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from kace.cards.store import TreeStore, open_state, open_tree
 from kace.cards.tree import Add
 from kace.config import profile_of
-from kace.learning.calibrate import thresholds_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
 from kace.models.base import Finish
@@ -100,7 +99,6 @@ ACTIONS: dict[str, Attack] = {
     ),
     "tree hash": (trees, lambda path: open_state(path).frozen, TREE[:1]),
     "tree profile": (trees, lambda at: profile_of(None, at), ("profile.toml",)),
-    "tree thresholds": (trees, thresholds_of, ("calibration.json",)),
     "tree view": (trees, viewed, TREE[:1]),
     "solve": (runs, resumed, ("run.json", "traces.jsonl", "problems.jsonl", "lock", "calls/one.jsonl", "calls/")),
     "report": (runs, Table.open, ("run.json", "traces.jsonl")),

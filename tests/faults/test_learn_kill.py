@@ -15,7 +15,6 @@ from kace.cards.store import TreeStore
 from kace.cards.tree import EpistemicTree, SetDomains
 from kace.config import load_config
 from kace.errors import KaceError
-from kace.ladder import relevance
 from kace.learning import StepResult
 from kace.learning.loop import learn
 from kace.learning.study import LearnPlan, Settings, StepLog, StepName, open_study
@@ -25,13 +24,7 @@ from tests.learning.world import World, problems
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "relevance_threshold": 0}, env={})
 TRAIN = problems(2)
 WORLD = World()
-
-
-@pytest.fixture(autouse=True)
-def few_everyday_problems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fit relevance on little: each process that is killed reads and fits it anew, and nothing here is about it."""
-    few = relevance.everyday_problems()[:20]
-    monkeypatch.setattr(relevance, "everyday_problems", lambda: few)
+pytestmark = pytest.mark.usefixtures("few_everyday_problems")
 
 
 def learned(out: Path, *, keep_above: float = 0.8) -> EpistemicTree:

@@ -8,6 +8,8 @@ from kace.ladder.record import Attempt, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import ExitPath, TierName
 
 MS, HS = TierName.MS, TierName.HS
+CLASSIFIED = {"classifier_calls": 0, "classifier_input": 0, "classifier_output": 0}
+RECALLED = {"domains": ("algebra",), "tokens": 0, "estimated": True, **CLASSIFIED}
 
 
 def a_try(
@@ -46,6 +48,10 @@ def a_solve(
     seed: int = 0,
 ) -> Solution:
     """A problem solved once, with the cards each tier read."""
+    recalls = tuple(
+        RetrievedContext(tier=tier, cards=tuple(cards), eligible=len(cards), **RECALLED)
+        for tier, cards in (read or {}).items()
+    )
     return Solution(
         problem=name,
         label=name.upper(),
@@ -61,21 +67,7 @@ def a_solve(
         real_calls=5,
         seconds=0.0,
         failed=any(a.outcome is Outcome.PROVIDER_ERROR for a in tries),
-        recalls=tuple(_recall(tier, cards) for tier, cards in (read or {}).items()),
+        recalls=recalls,
         classes=(),
         attempts=tuple(tries),
-    )
-
-
-def _recall(tier: TierName, cards: Sequence[str]) -> RetrievedContext:
-    return RetrievedContext(
-        tier=tier,
-        domains=("algebra",),
-        cards=tuple(cards),
-        eligible=len(cards),
-        tokens=0,
-        estimated=True,
-        classifier_calls=0,
-        classifier_input=0,
-        classifier_output=0,
     )

@@ -16,20 +16,9 @@ PAYLOADS = {
     "RUBRIC_SLACKAGE_FREE_HOURS": (
         "Useful when:\n- slackage for waiting\n\nThe first 3 hours are free.\nSlackage = (hours - 3) * pence an hour."
     ),
-    "RUBRIC_UNDER_LANTERN_TOLL": (
-        "Useful when:\n- barges under lantern\n\nUnder lantern a barge pays 3 times the day toll.\n"
-        "Toll = 3 * day toll * number of barges."
-    ),
-    "RUBRIC_THROUGH_TICKET_LOCKS": (
-        "Useful when:\n- locks on a through-ticket\n\nEvery second lock is free.\nPay (locks / 2) * pence a lock."
-    ),
     "EXACT_TRIANGLE_ANGLE_SUM": (
         "Useful when:\n- two angles known\n\nThe angles of a triangle add up to $180^\\circ$: "
         "$\\alpha + \\beta + \\gamma = 180^\\circ$.\nThird angle: $180 - \\alpha - \\beta$."
-    ),
-    "EXACT_POLYGON_ANGLE_SUM": (
-        "Useful when:\n- interior angles\n\nThe interior angles add up to $180(n-2)$ degrees.\n"
-        "Each exterior angle of a regular polygon is $360/n$."
     ),
     "EXACT_HARMONIC_MEAN_SPEED": (
         "Useful when:\n- same way back\n- average speed\nDo not apply if:\n- equal times are driven\n\n"
@@ -39,24 +28,13 @@ PAYLOADS = {
         "Useful when:\n- everybody with everybody\n\nn people make $\\frac{n(n-1)}{2}$ pairs.\n"
         "Check: 3 people shake hands 3 times."
     ),
-    "EXACT_DIAGONALS_FROM_CORNERS": (
-        "Useful when:\n- diagonals of a polygon\n\nA convex n-gon has $n(n-3)/2$ diagonals: "
-        "each of n corners meets n - 3 others, each counted twice."
-    ),
     "RUBRIC_ZEROS_OF_FACTORIAL": (
         "Useful when:\n- zeros at the end\n\nCount factors 5 of n!: add the whole parts of n/5, n/25, n/125.\n"
         "Stop when the power of 5 exceeds n."
     ),
-    "RUBRIC_ZECKENDORF_GREEDY": (
-        "Useful when:\n- sum of Fibonacci numbers\n\nList 1, 2, 3, 5, 8, 13, 21, 34, 55, 89 up to the target.\n"
-        "Take the largest that fits, subtract it, go on with the rest."
-    ),
     "EXACT_LARGEST_UNPAYABLE_SUM": (
         "Useful when:\n- two stamps or coins\n\nFor a and b without common factor it is $ab - a - b$.\n"
         "Pattern: a = 2, b = 3 gives 6 - 2 - 3 = 1."
-    ),
-    "EXACT_PICK_AREA": (
-        "Useful when:\n- corners on grid points\n\nArea = inside + boundary / 2 - 1."
     ),
     "READING_PERCENT_UP_DOWN": (
         "Useful when:\n- raised then lowered\n\nThe second percentage is taken of the new price.\n"
@@ -74,14 +52,6 @@ PAYLOADS = {
     "CASE_SPLIT_ABSOLUTE_VALUE": (
         "Useful when:\n- absolute value equation\n\n$|x-a| = b$ with $b \\ge 0$ gives $x = a+b$ or $x = a-b$; "
         "with $b < 0$ there is no solution and the answer is 0 roots."
-    ),
-    "RUBRIC_WORST_CASE_PICKING": (
-        "Useful when:\n- certain of same colour\n\nWith c colours and k wanted alike: c(k - 1) + 1.\n"
-        "Reason: take k - 1 of each first; the next one decides."
-    ),
-    "RUBRIC_GLEANING_FULL_TENS": (
-        "Useful when:\n- sacks under gleaning\n\nThe carrier keeps 1 sack of every full 10: "
-        "divide by 10 and drop the rest."
     ),
 }  # fmt: skip
 

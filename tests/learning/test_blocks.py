@@ -7,15 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kace.cards.card import stray_character
-from kace.learning.teacher import (
-    MAX_BLOCKS,
-    MAX_REPLY_CHARS,
-    Block,
-    CardRefusal,
-    Grammar,
-    read_blocks,
-    read_numbers,
-)
+from kace.learning.teacher import MAX_BLOCKS, MAX_REPLY_CHARS, Block, CardRefusal, Grammar, read_blocks, read_numbers
 
 CARD = Grammar("card", name="id", required=("id", "payload"), text="payload")
 GAP = Grammar("gap", name="", required=("text",), text="text")
@@ -152,23 +144,8 @@ def test_blocks_and_text_over_the_limits_are_not_read():
     assert "no block" in fault("x" * MAX_REPLY_CHARS + f"\n{block()}").reason
 
 
-PIECES = st.sampled_from(
-    (
-        "<card>",
-        "</card>",
-        "id: A_B_C",
-        "id:",
-        "payload:",
-        "<think>",
-        "</think>",
-        "```",
-        "\r",
-        "\x00",
-        "\ud800",
-        "x:y",
-        "",
-    )
-)
+MARKS = ("<card>", "</card>", "id: A_B_C", "id:", "payload:", "<think>", "</think>", "```", "x:y", "")
+PIECES = st.sampled_from((*MARKS, "\r", "\x00", "\ud800"))
 
 
 @given(st.one_of(st.text(st.characters()), st.lists(st.one_of(PIECES, st.text(max_size=8))).map("\n".join)))

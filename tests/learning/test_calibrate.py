@@ -9,19 +9,10 @@ import pytest
 
 from kace.cards.card import Card, Example, Provenance, Status
 from kace.cards.tree import Domain, EpistemicTree
-from kace.config import load_config
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import ExitPath
-from kace.learning.calibrate import (
-    LEAST,
-    calibrate,
-    keep_calibration,
-    loosest,
-    nearest_others,
-    own_cards,
-    thresholds_of,
-)
+from kace.learning.calibrate import LEAST, calibrate, loosest, nearest_others, own_cards
 from kace.problems import Problem
 from tests.card_samples import card as sample
 
@@ -102,13 +93,3 @@ def test_a_wrong_card_costs_what_the_ladder_solves_alone(
     alone = [Solution.model_construct(problem=each.id, exit=exit, correct=correct) for each in TRAIN]
     found = calibrate(TABLE, TRAIN, alone, 0.5)
     assert (found.threshold > LEAST, found.skip_threshold > LEAST) == (closed, skip_closed)
-    assert found.shown == (0 if closed else 2)
-
-
-def test_a_tree_remembers_its_thresholds(tmp_path: Path):
-    config = load_config({"model": "scripted/steady"}, env={})
-    alone = [Solution.model_construct(problem=each.id, exit=ExitPath.MS_MAJORITY, correct=True) for each in TRAIN]
-    found = calibrate(TABLE, TRAIN, alone, 0.5)
-    keep_calibration(tmp_path, found, config.retrieval, {})
-    assert load_config({"tree": tmp_path}, env={}).retrieval.relevance_threshold == found.threshold
-    assert thresholds_of(tmp_path) == found.model_dump(exclude={"problems", "shown"})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from kace.cards.card import Card
 from kace.learning.propose import EXAMPLE_ID, Proposals
-from kace.learning.revise import demonstrations, read_written, write
+from kace.learning.revise import demonstrations, write
 from kace.learning.screen import LeakScreen, check_card
-from kace.learning.teacher import Teacher, TeacherStep, instructions
+from kace.learning.teacher import Teacher, TeacherStep, instructions, read_by_card
 from kace.problems import Problem
 from tests.learning.said import Said, passes
 from tests.learning.sound_cards import PAYLOADS, sound_card
@@ -30,10 +31,9 @@ def part(a: int = 11, b: int = 13) -> str:
 
 def ask(model: Said, count: int = 1) -> Proposals:
     leaks = LeakScreen((TRAIN,))
-    context = TeacherStep(
-        Teacher(model), "epoch 1 illustrate", 1, screen=lambda card: check_card(card, leaks, ("algebra",))
-    )
-    writing = demonstrations(count, {"tiles": TRAIN}, context.screen)
+    screen = partial(check_card, leaks=leaks, domains=("algebra",))
+    context = TeacherStep(Teacher(model), "epoch 1 illustrate", 1, screen)
+    writing = demonstrations(count, {"tiles": TRAIN}, screen)
     return asyncio.run(write((FIRST, SECOND), writing, context))
 
 
@@ -66,10 +66,11 @@ def test_unknown_cards_missing_boxes_and_wrong_counts_are_refused_with_a_reason(
         "": "there is no block example for this card",
     }
     for reply, reason in cases.items():
-        reading = read_written(reply, [FIRST], ONE)
+        reading = read_by_card(reply, ONE.grammar, [FIRST], ONE.add)
         assert not reading.found
         assert any(reason in bad.reason for bad in reading.bad), (reply, reading.bad)
 
 
 def test_the_prompt_shows_a_block_that_the_reader_knows_and_refuses():
-    assert [bad.card_id for bad in read_written(instructions("illustrate"), [], ONE).bad] == [EXAMPLE_ID]
+    (bad,) = read_by_card(instructions("illustrate"), ONE.grammar, [], ONE.add).bad
+    assert bad.card_id == EXAMPLE_ID

@@ -110,13 +110,10 @@ def test_a_block_becomes_a_card_with_its_provenance():
     assert made.provenance.epoch_introduced == 2
 
 
-def test_a_universal_card_may_be_proposed_anywhere():
-    (made,) = find(Said(block(difficulty="Universal", domains="universal"))).cards
+def test_a_universal_card_may_be_proposed_anywhere_and_a_long_trigger_is_cut():
+    payload = "Useful when:\n- the sum of both of the roots\n\nUse it."
+    (made,) = find(Said(block(payload=payload, difficulty="Universal", domains="universal"))).cards
     assert (made.difficulty_tag, made.domain_tags) == (Difficulty.UNIVERSAL, ("universal",))
-
-
-def test_a_trigger_that_is_too_long_is_cut():
-    (made,) = find(Said(block(payload="Useful when:\n- the sum of both of the roots\n\nUse it."))).cards
     assert made.triggers == ("the sum of both of",)
 
 
@@ -142,11 +139,8 @@ def test_a_block_that_is_no_card_costs_itself_and_says_why(changes: dict[str, st
     found = find(model)
     assert [made.card_id for made in found.cards] == ["MICRO_SUM_OF_ROOTS"]
     (refused,) = found.refused
-    assert (refused.by, refused.rule, refused.card_id) == (
-        "parser",
-        "bad_block",
-        changes.get("name", "EXACT_SUM_OF_ROOTS"),
-    )
+    name = changes.get("name", "EXACT_SUM_OF_ROOTS")
+    assert (refused.by, refused.rule, refused.card_id) == ("parser", "bad_block", name)
     assert reason in refused.reason
     assert not re.search(r"[\x00-\x1f]", refused.reason)
     assert reason in model.requests[1].messages[-1].content
@@ -177,11 +171,10 @@ def test_a_thousand_cards_are_cut_to_the_quota_and_none_is_asked_for_again():
     assert Proposals.model_validate_json(found.model_dump_json()) == found
 
 
-@given(
-    st.lists(
-        st.one_of(st.text(), st.sampled_from(("<card>", "</card>", "payload:", PAYLOAD, "id: EXACT_A_B"))), max_size=12
-    )
-)
+MARKS = st.sampled_from(("<card>", "</card>", "payload:", PAYLOAD, "id: EXACT_A_B"))
+
+
+@given(st.lists(st.one_of(st.text(), MARKS), max_size=12))
 def test_no_reply_breaks_the_reader_and_every_card_can_be_stored(parts: list[str]):
     spec = CardRequest(CELL, TeacherStep(Teacher(Said()), "x", 1, screen=passes), ("train-1",))
     for made in read_cards("\n".join(parts), spec).found.values():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kace.cards.store import TreeStore, open_tree
-from kace.learning.admit import Rulings
 from kace.learning.measure import Impact
+from kace.learning.propose import Proposals
 from kace.learning.study import read_steps
 from tests.recorded import recorded
 
@@ -21,8 +21,8 @@ def test_the_tree_of_a_recorded_run_is_whole():
 def test_every_step_of_a_recorded_run_is_read_and_accounts_for_the_tree():
     steps = list(read_steps(TREE / "learn" / "steps.jsonl"))
     assert {step.epoch for step in steps} >= {1, 2}
-    admitted = [card for step in steps if step.what == "admit" for card in step.read(Rulings).admitted]
-    measured = {lift.card_id for step in steps if step.what == "impact" for lift in step.read(Impact).lifts}
+    admitted = [card for step in steps if step.what == "admit" for card in step.read(Proposals).cards]
+    measured = {name for step in steps if step.what == "impact" for name in step.read(Impact).lifts}
     tree = open_tree(TREE)
     assert {card.card_id for card in admitted} == {card.card_id for card in tree}
     assert measured <= {card.card_id for card in tree}

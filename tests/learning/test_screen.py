@@ -40,14 +40,10 @@ def other(problem: Problem, body: str) -> str | None:
     return broken(LeakScreen([problem]), saying(body))
 
 
-@pytest.mark.parametrize("problem", TRAIN, ids=lambda problem: problem.name)
-def test_no_solution_of_a_training_problem_can_be_a_card(problem):
-    assert broken(STARTER, saying(f"{problem.solution}\nThe answer is {problem.answer}.", supporting=(problem.name,)))
-
-
-@pytest.mark.parametrize("problem", TRAIN, ids=lambda problem: problem.name)
-def test_no_training_problem_can_be_a_card(problem):
-    assert broken(STARTER, saying(f"{problem.text} Write {problem.answer}.", supporting=(problem.name,)))
+def test_no_training_problem_and_no_solution_of_one_can_be_a_card():
+    for problem in TRAIN:
+        for body in (f"{problem.solution}\nThe answer is {problem.answer}.", f"{problem.text} Write {problem.answer}."):
+            assert broken(STARTER, saying(body, supporting=(problem.name,))), body
 
 
 def rows(text: str) -> list[list[str]]:
@@ -96,14 +92,12 @@ INNOCENT = rows(  # an answer, and a rule that was written from its problem and 
 )
 
 
-@pytest.mark.parametrize(("answer", "body"), LEAKS)
-def test_a_card_may_not_repeat_the_answer_of_its_own_problem(answer: str, body: str):
-    assert own(Problem("How does it end?", answer, "p"), body) == "answer_leak"
-
-
-@pytest.mark.parametrize(("answer", "body"), INNOCENT)
-def test_a_rule_that_holds_a_common_number_is_no_leak(answer: str, body: str):
-    assert own(Problem("How does it end?", answer, "p"), body) is None
+@pytest.mark.parametrize(
+    ("answer", "body", "rule"),
+    [*((*row, "answer_leak") for row in LEAKS), *((*row, None) for row in INNOCENT)],
+)
+def test_a_card_may_not_repeat_the_answer_of_its_own_problem(answer: str, body: str, rule: str | None):
+    assert own(Problem("How does it end?", answer, "p"), body) == rule
 
 
 def test_a_small_answer_is_a_leak_beside_the_numbers_of_its_problem():
@@ -183,27 +177,18 @@ CUT_OFF = Settings().max_overlap
 
 
 @pytest.mark.parametrize(
-    ("problem", "answer"),
+    ("problem", "answer", "retold"),
     [
-        ("A choir stands in 12 rows of 7. How many sing?", "84"),
-        ("7 crates hold 12 eggs each, in 1 cart. How many eggs?", "84.0"),
-        ("A floor of 3 by 5 feet is laid with square tiles of one foot. How many?", "15"),
+        ("A choir stands in 12 rows of 7. How many sing?", "84", True),
+        ("7 crates hold 12 eggs each, in 1 cart. How many eggs?", "84.0", True),
+        ("A floor of 3 by 5 feet is laid with square tiles of one foot. How many?", "15", True),
+        ("A choir stands in 4 rows of 21. How many sing?", "84", False),
+        ("A choir of 12 meets 7 others. How many are they?", "19", False),
+        ("7 and 12 and 3 are multiplied, then divided by 3.", "84", False),
     ],
 )
-def test_the_numbers_with_the_answer_and_the_wording_are_retold(problem: str, answer: str):
-    assert HASHES.retold(Example(problem, f"Multiply. \\boxed{{{answer}}}"))
-
-
-@pytest.mark.parametrize(
-    ("problem", "answer"),
-    [
-        ("A choir stands in 4 rows of 21. How many sing?", "84"),
-        ("A choir of 12 meets 7 others. How many are they?", "19"),
-        ("7 and 12 and 3 are multiplied, then divided by 3.", "84"),
-    ],
-)
-def test_an_answer_alone_and_numbers_alone_are_free(problem: str, answer: str):
-    assert not HASHES.retold(Example(problem, f"Work. \\boxed{{{answer}}}"))
+def test_the_numbers_with_the_answer_and_the_wording_are_retold(problem: str, answer: str, retold: bool):
+    assert bool(HASHES.retold(Example(problem, f"Work. \\boxed{{{answer}}}"))) is retold
 
 
 def test_only_hashes_are_kept():

@@ -9,15 +9,7 @@ import pytest
 from kace.errors import BudgetExceeded, KaceError, Outstanding
 from kace.ladder.prompt import template
 from kace.learning.study import gather_all
-from kace.learning.teacher import (
-    MAX_REPEATED_CHARS,
-    CardRefusal,
-    Grammar,
-    Reading,
-    Teacher,
-    merge_repair,
-    read_each,
-)
+from kace.learning.teacher import MAX_REPEATED_CHARS, CardRefusal, Grammar, Reading, Teacher, merge_repair, read_each
 from kace.models.base import Failure, ModelError, Role
 from kace.models.http import OpenAIModel
 from tests.learning.said import Said
@@ -85,10 +77,8 @@ def test_what_was_good_stays_as_it_was():
 def test_a_reply_that_holds_nothing_is_asked_for_again_then_listed(reply: str):
     model = Said(reply, reply)
     reading = ask(model)
-    assert model.calls == 2
-    assert not reading.found
-    assert len(reading.bad) == 1
-    assert "no block" in reading.bad[0].reason
+    assert model.calls == 2 and not reading.found
+    assert len(reading.bad) == 1 and "no block" in reading.bad[0].reason
     assert "no block" in model.requests[1].messages[-1].content
     assert all(message.content.strip() for message in model.requests[1].messages), "providers refuse an empty turn"
 
@@ -122,9 +112,7 @@ def test_names_and_reasons_cannot_open_a_block_or_end_a_turn():
     assert "<|im_end|>" not in turns[2].content
     assert "<card>" in turns[2].content
     listed = turns[3].content.partition("Refused:")[2]
-    assert "<|" not in listed
-    assert "<problem" not in listed
-    assert "</card" not in listed
+    assert not any(mark in listed for mark in ("<|", "<problem", "</card"))
 
 
 # Merging
@@ -196,17 +184,15 @@ def test_results_come_in_the_order_of_the_works():
     assert outcome() == []
 
 
-def test_one_failure_cancels_nobody_and_the_first_in_order_is_raised():
+@pytest.mark.parametrize(
+    "ends", [(1, KaceError("early"), 2, KaceError("late"), 3), (Outstanding(("a",)), KaceError("early"))]
+)
+def test_one_failure_cancels_no_other_and_the_first_one_is_raised_before_what_is_outstanding(ends: tuple[object, ...]):
     with pytest.raises(KaceError, match="early"):
-        outcome(1, KaceError("early"), 2, KaceError("late"), 3)
+        outcome(*ends)
 
 
 def test_outstanding_requests_are_raised_together():
     with pytest.raises(Outstanding) as caught:
         outcome(Outstanding(("b", "a")), 1, Outstanding(("c", "a")))
     assert caught.value.requests == ("b", "a", "c")
-
-
-def test_an_error_comes_before_what_is_outstanding():
-    with pytest.raises(KaceError, match="broken"):
-        outcome(Outstanding(("a",)), KaceError("broken"))

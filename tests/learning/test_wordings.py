@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from kace.cards.card import card_line, read_card
-from kace.cards.store import open_tree
 from kace.ladder.prompt import card_text
-from kace.learning.revise import read_written, wordings
+from kace.learning.revise import wordings
+from kace.learning.teacher import read_by_card
 from tests.learning.sound_cards import sound_card
-from tests.learning.test_loop import learned, shown
-from tests.learning.world import World, problems
 
 SPEED = sound_card("EXACT_HARMONIC_MEAN_SPEED")
 KNOWN = [SPEED]
@@ -26,7 +23,8 @@ def block(text: str, card_id: str = SPEED.card_id) -> str:
 
 def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
     writing = wordings(4, lambda line: "snail" in line)
-    found = read_written(block(f"{FOUR}\n\nA kite flies 4 m.\nA fifth of 7."), KNOWN, writing)
+    reply = block(f"{FOUR}\n\nA kite flies 4 m.\nA fifth of 7.")
+    found = read_by_card(reply, writing.grammar, KNOWN, writing.add)
     told = tuple(line for line in FOUR.split("\n") if "snail" not in line)
     assert found.found == {SPEED.card_id: SPEED.revised(wordings=told)}, "without what retells a problem held out"
     assert not found.bad
@@ -43,7 +41,8 @@ def test_wordings_are_read_by_card_each_once_and_no_more_than_asked_for():
     ],
 )
 def test_what_cannot_be_wordings_is_refused_with_its_reason(reply: str, reason: str):
-    found = read_written(reply, KNOWN, wordings(4, lambda line: False))
+    writing = wordings(4, lambda line: False)
+    found = read_by_card(reply, writing.grammar, KNOWN, writing.add)
     assert not found.found
     assert any(reason in bad.reason for bad in found.bad), found.bad
 
@@ -53,18 +52,3 @@ def test_a_card_without_wordings_is_written_as_before_and_one_with_them_comes_ba
     assert "wordings" not in json.loads(card_line(SPEED))
     assert read_card(card_line(worded)) == worded != SPEED
     assert card_text(worded) == card_text(SPEED), "no solver reads them"
-
-
-def test_the_learner_gives_every_card_that_it_keeps_its_wordings(tmp_path: Path):
-    tree = learned(World(), tmp_path / "tree", train=problems(4), wordings=6)
-    kept = [card for card in tree if card.card_id in shown(tree)]
-    assert kept
-    for card in kept:
-        assert len(card.wordings) == 6 + len(card.provenance.supporting_problems), "and its own problems"
-    assert open_tree(tmp_path / "tree") == tree
-
-    class Silent(World):
-        def teach(self, request: object) -> str:
-            raise AssertionError("asked again")
-
-    assert learned(Silent(), tmp_path / "tree", train=problems(4), wordings=6) == tree

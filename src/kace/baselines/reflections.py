@@ -86,17 +86,14 @@ async def _reflect_all(
     }
     works = []
     for card in plan.tree.shown:
-        sources = card.provenance.supporting_problems
-        for problem, record in map(
-            named.__getitem__, filter(named.__contains__, sources)
-        ):
-            tier = failed_tier(card, record, plan.failures)
-            if tier:
-                failure = FailedProblem.of(
-                    record, problem, tier, training.text_of
-                )
-                works.append(_reflect(training, card, failure))
-                break
+        for name in card.provenance.supporting_problems:
+            if name in named:
+                problem, record = named[name]
+                tier = failed_tier(card, record, plan.failures)
+                if tier:
+                    failure = training.failure(record, problem, tier)
+                    works.append(_reflect(training, card, failure))
+                    break
     cards = tuple(filter(None, await gather_all(works)))
     return Proposals(cards=cards)
 

@@ -21,6 +21,7 @@ from kace.cards.tree import Add, Change, Domain, Edit, EpistemicTree
 from kace.errors import one_line
 from kace.ladder.prompt import card_text, fenced, neutral
 from kace.learning import StepResult
+from kace.learning.propose import Proposals
 from kace.learning.screen import ngrams
 from kace.learning.teacher import (
     Block,
@@ -53,19 +54,12 @@ RULING = Grammar(
 )
 
 
-class Rulings(StepResult):
-    """Cards that may enter the tree, and those that may not."""
-
-    admitted: tuple[Card, ...] = ()
-    refused: tuple[CardRefusal, ...] = ()
-
-
 async def admit(
     cards: Sequence[Card],
     domain: str,
     registry: Sequence[Domain],
     context: TeacherStep,
-) -> Rulings:
+) -> Proposals:
     """Return the cards of a domain that the teacher admits, and the others with reasons.
 
     Code has checked each card before, and each has an id of its own. The teacher is
@@ -92,8 +86,8 @@ async def admit(
     )
     shown = {card.card_id for card in cards}
     refused = [bad for bad in reading.bad if bad.card_id in shown]
-    return Rulings(
-        admitted=tuple(reading.found.values()), refused=tuple(refused)
+    return Proposals(
+        cards=tuple(reading.found.values()), refused=tuple(refused)
     )
 
 
@@ -122,14 +116,7 @@ def read_rulings(
             card_id=card.card_id, by="teacher", rule=rule, reason=reason
         )
 
-    reading = read_by_card(reply, RULING, cards, make)
-    # Of two blocks on one card, neither counts.
-    twice = {bad.card_id for bad in reading.bad}
-    found = {}
-    for name, card in reading.found.items():
-        if name not in twice:
-            found[name] = card
-    return reading._replace(found=found)
+    return read_by_card(reply, RULING, cards, make)
 
 
 # Consolidation: the same id or nearly the same text is one card.
@@ -149,18 +136,10 @@ _FILLER = frozenset(
 )
 
 
-class Merge(StepResult):
-    """A proposal that repeats a card of the tree, or an earlier proposal."""
-
-    card_id: str
-    into: str
-    reason: str
-
-
 class Merges(StepResult):
-    """The merges of a step."""
+    """Proposals that repeat a card, each with the id of that card."""
 
-    merged: tuple[Merge, ...] = ()
+    merged: tuple[tuple[str, str], ...] = ()
 
 
 def consolidate(
@@ -174,7 +153,7 @@ def consolidate(
     read elsewhere gets an id of its own.
     """
     known = dict(tree.cards)
-    merged: list[Merge] = []
+    merged = []
     for proposed in cards:
         twin = _twin(proposed, known)
         card = proposed if twin else _with_free_id(proposed, known)
@@ -182,15 +161,9 @@ def consolidate(
         if not twin:
             known[card.card_id] = card
             continue
-        reason = "it has nearly the same text"
-        if card.card_id == twin.card_id:
-            reason = "it has the same id"
-        if twin.status is Status.DEPRECATED:
-            reason = "it repeats a deprecated card"
-        else:
+        merged.append((card.card_id, twin.card_id))
+        if twin.status is not Status.DEPRECATED:
             known[twin.card_id] = _unite(twin, card)
-        merge = Merge(card_id=card.card_id, into=twin.card_id, reason=reason)
-        merged.append(merge)
     changes: list[Change] = []
     for name, card in known.items():
         before = tree.cards.get(name)

@@ -13,19 +13,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
-
-from kace.cards.store import CALIBRATION
 from kace.cards.tree import EpistemicTree, cards_by_source
-from kace.config import RetrievalConfig
-from kace.files import read_plain, write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable
 from kace.ladder.tiers import ExitPath
 from kace.learning import StepResult
-from kace.learning.study import write_profile
 from kace.problems import Problem
 
 LEAST = 0.3
@@ -37,11 +30,8 @@ FOLDS = 8  # times that a regression is trained, each without an eighth of techn
 class Calibration(StepResult):
     """The thresholds of a tree, and the harm that they bound."""
 
-    model_config = ConfigDict(extra="ignore")
-
     problems: int
     max_harm: float  # points of accuracy
-    shown: int = 0  # problems that a card of another technique is shown to
     threshold: float
     bound: float  # the most points that a new problem loses, in expectation
     skip_threshold: float
@@ -69,7 +59,6 @@ def calibrate(
     return Calibration(
         problems=len(train),
         max_harm=max_harm,
-        shown=sum(score >= threshold for score in scores.values()),
         threshold=threshold,
         bound=bound,
         skip_threshold=max(threshold, skip),
@@ -148,30 +137,3 @@ def own_cards(
         every = map(gave.__getitem__, sources)
         found[problem.id] = frozenset(first).union(*every)
     return found
-
-
-def keep_calibration(
-    folder: Path,
-    found: Calibration,
-    retrieval: RetrievalConfig,
-    learned: Mapping[str, object],
-) -> None:
-    """Write a tree's thresholds to its profile, and their reasons beside it."""
-    thresholds = {
-        "relevance_threshold": found.threshold,
-        "skip_threshold": found.skip_threshold,
-    }
-    write_profile(folder, retrieval.model_copy(update=thresholds), learned)
-    text = found.model_dump_json(indent=1)
-    write_atomic(folder / CALIBRATION, f"{text}\n")
-
-
-def thresholds_of(folder: Path) -> dict[str, float] | None:
-    """Return the calibrated thresholds of a tree with their bounds, if recorded."""
-    try:
-        found = Calibration.model_validate_json(
-            read_plain(folder / CALIBRATION)
-        )
-    except (OSError, ValidationError):
-        return None
-    return found.model_dump(exclude={"problems", "shown"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import product, starmap
+from itertools import product
 from typing import TypeVar
 
 from kace.cards.card import (
@@ -16,14 +16,15 @@ from kace.cards.card import (
     CardError,
     Difficulty,
 )
-from kace.cards.store import INDEX_FILE
+from kace.cards.store import CALIBRATION, INDEX_FILE
 from kace.cards.tree import Add, Change, Edit, EpistemicTree, applied
 from kace.errors import one_line
+from kace.files import write_atomic
 from kace.ladder.record import Solution
 from kace.ladder.relevance import TextTable, best_encoder
 from kace.ladder.tiers import TierName
-from kace.learning.admit import Rulings, admit, consolidate, same_knowledge
-from kace.learning.calibrate import calibrate, keep_calibration
+from kace.learning.admit import admit, consolidate, same_knowledge
+from kace.learning.calibrate import calibrate
 from kace.learning.measure import Impact, compare, credit, measure, retire
 from kace.learning.propose import Proposals, find_knowledge, imagine, split
 from kace.learning.revise import (
@@ -45,6 +46,7 @@ from kace.learning.study import (
     Study,
     gather_all,
     results,
+    write_profile,
 )
 from kace.learning.teacher import (
     FailedProblem,
@@ -86,7 +88,7 @@ async def learn(study: Study) -> EpistemicTree:
 
 async def train_index(tiers: Sequence[TierName], study: Study) -> None:
     """Train what finds the cards, and calibrate the thresholds for showing one."""
-    folder = study.writer.folder
+    folder = study.writer.store.folder
     table = TextTable(study.tree, study.train, best_encoder())
     table.index().save(folder / INDEX_FILE)
     harm = study.settings.max_harm
@@ -96,8 +98,15 @@ async def train_index(tiers: Sequence[TierName], study: Study) -> None:
         alone = await first_run(tiers, 1, bare, study)
         found = calibrate(table, study.train, alone, harm)
         study.log.write(StepName("close", "calibrate"), found)
-        learned = study.settings.model_dump(mode="json")
-        keep_calibration(folder, found, study.config.retrieval, learned)
+        retrieval = study.config.retrieval.model_copy(
+            update={
+                "relevance_threshold": found.threshold,
+                "skip_threshold": found.skip_threshold,
+            }
+        )
+        write_profile(folder, retrieval, study.settings)
+        reasons = found.model_dump_json(indent=1)
+        write_atomic(folder / CALIBRATION, f"{reasons}\n")
 
 
 async def plant(study: Study) -> None:
@@ -113,9 +122,9 @@ async def plant(study: Study) -> None:
 async def imagine_more(epoch: int, study: Study) -> None:
     """Ask for cards that no failure called for, beside those of every cell."""
     cells: dict[TreeCell, Sequence[FailedProblem]] = {}
-    for cell in starmap(TreeCell, product(READERS, study.tree.domain_names)):
-        if study.tree.project(cell.tier, (cell.domain,)):
-            cells[cell] = ()
+    for tier, domain in product(READERS, study.tree.domain_names):
+        if study.tree.project(tier, (domain,)):
+            cells[TreeCell(tier, domain)] = ()
     await grow("MS+HS", epoch, cells, study)
     study.writer.snapshot(epoch)
 
@@ -210,8 +219,8 @@ async def admitted_cards(
     if not cards:
         return ()
     judge = partial(admit, cards, domain, study.tree.domains)
-    rulings = await study.teacher_step(step, Rulings, judge)
-    return rulings.admitted
+    rulings = await study.teacher_step(step, Proposals, judge)
+    return rulings.cards
 
 
 async def proposed_cards(
@@ -294,7 +303,7 @@ async def revise_domain(
         revisions = await study.teacher_step(curate, Revisions, ask)
         illustrate = step("illustrate", number)
         wanted = await demonstrate_anew(
-            revision_changes(tree, revisions), illustrate, study
+            revision_changes(revisions), illustrate, study
         )
         if not wanted:
             return ()
@@ -307,7 +316,7 @@ async def revise_domain(
         reading = RunReading(applied(tree, *wanted))
         seed = study.seed_of(epoch, BASE)
         rerun = await study.run(step("verify", number), problems, reading, seed)
-        found = compare(held, rerun, name, number, study.settings.threshold)
+        found = compare(held, rerun, study.settings.threshold)
         study.log.write(step("compare", number), found)
         if found.accepted:
             return wanted
@@ -335,12 +344,13 @@ async def demonstrate_anew(
     made: list[Change] = []
     rewritten = []
     for each in wanted:
-        if isinstance(each, Edit):
-            before = study.tree.card(each.card.card_id)
-            if each.card.rule != before.rule:
-                rewritten.append(each.card)
-                continue
-        made.append(each)
+        if (
+            isinstance(each, Edit)
+            and each.card.rule != study.tree.card(each.card.card_id).rule
+        ):
+            rewritten.append(each.card)
+        else:
+            made.append(each)
     if rewritten:
         cards = await demonstrate(tuple(rewritten), step, study)
         made += map(Edit, cards)
@@ -390,5 +400,5 @@ def still_wrong(
         tier = record.attempts[-1].tier
         if not record.correct and tier is not TierName.ES:
             problem = study.by_id[record.problem]
-            found.append(FailedProblem.of(record, problem, tier, study.text_of))
+            found.append(study.failure(record, problem, tier))
     return tuple(found)

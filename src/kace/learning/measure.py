@@ -16,11 +16,8 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import ConfigDict
 
 from kace.cards.card import (
-    Card,
     CardLift,
     LiftMark,
     Status,
@@ -33,13 +30,14 @@ from kace.ladder.policies import Dropout
 from kace.ladder.prompt import Context
 from kace.ladder.record import Outcome, RetrievedContext, Solution
 from kace.ladder.relevance import (
+    Floats,
     Relevance,
     RelevanceScore,
     TextTable,
     best_encoder,
     softmax,
 )
-from kace.ladder.tiers import LOCKED, TierName
+from kace.ladder.tiers import LOCKED
 from kace.learning import StepResult
 from kace.learning.study import (
     BASE,
@@ -57,24 +55,19 @@ NEAREST = 4  # other problems that it is shown to whatever the gate says
 FORCED = 1.0  # the score of a card that is shown so
 TIERS = {tier.name: tier for tier in LOCKED}
 
-Floats = NDArray[np.float64]
-
 
 class Fire(StepResult):
     """How often a card was shown, and how those solves ended. Not an effect."""
 
-    card_id: str
     n_shown: int  # solves in which some tier read it
     shown_correct: int
     shown_wrong: int
-    tiers: dict[TierName, int]
-    problems: tuple[str, ...]
 
 
 class CardVotes(StepResult):
     """The attempts at one problem and tier, made with a card and without it."""
 
-    problem: str
+    problem: str  # its name
     right: int = 0
     made: int = 0
     right_without: int = 0
@@ -92,9 +85,6 @@ class Lift(StepResult):
     The figures are the belief given all cards of the tree.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    card_id: str
     effect: float
     low: float  # with `high` the middle 95 %
     high: float
@@ -119,23 +109,15 @@ class Lift(StepResult):
 
 
 class Impact(StepResult):
-    """Everything measured of a tree's cards in one epoch."""
+    """Everything measured of a tree's cards in one epoch, by card id."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    fires: tuple[Fire, ...] = ()
-    lifts: tuple[Lift, ...] = ()
+    fires: dict[str, Fire]
+    lifts: dict[str, Lift]
 
     @property
     def summary(self) -> str:
         """Return the number of cards measured."""
         return f"{len(self.lifts)} cards measured"
-
-    def of(self, card: Card) -> tuple[Fire | None, Lift | None]:
-        """Return the fire statistics and the lift of a card."""
-        fires = {fire.card_id: fire for fire in self.fires}
-        lifts = {lift.card_id: lift for lift in self.lifts}
-        return fires.get(card.card_id), lifts.get(card.card_id)
 
 
 Votes = Mapping[str, Sequence[CardVotes]]
@@ -153,34 +135,25 @@ async def measure(
         records = await leave_one_out(tree, base, study)
     else:
         records = await run_dropout(epoch, tree, study)
-    names = {problem.id: problem.name for problem in study.train}
-    lifts = lifts_of(dropout_votes(records), tree, names)
+    lifts = lifts_of(dropout_votes(records), tree)
     return Impact(fires=count_fires(base or records), lifts=lifts)
 
 
-def count_fires(records: Sequence[Solution]) -> tuple[Fire, ...]:
+def count_fires(records: Sequence[Solution]) -> dict[str, Fire]:
     """Return how often each card was shown, by id."""
-    solves = defaultdict[str, list[Solution]](list)
-    tiers = defaultdict[str, Counter[TierName]](Counter)
+    ends = defaultdict[str, list[bool | None]](list)
     for record in records:
-        for recall in record.recalls:
-            for card_id in recall.cards:
-                tiers[card_id][recall.tier] += 1
-                if solves[card_id][-1:] != [record]:
-                    solves[card_id].append(record)
-    found = []
-    for card_id, shown in sorted(solves.items()):
-        correct = [record.correct for record in shown]
-        fire = Fire(
-            card_id=card_id,
-            n_shown=len(shown),
+        shown = {card for recall in record.recalls for card in recall.cards}
+        for card_id in shown:
+            ends[card_id].append(record.correct)
+    found = {}
+    for card_id, correct in sorted(ends.items()):
+        found[card_id] = Fire(
+            n_shown=len(correct),
             shown_correct=correct.count(True),
             shown_wrong=correct.count(False),
-            tiers=tiers[card_id],
-            problems=tuple(dict.fromkeys(record.name for record in shown)),
         )
-        found.append(fire)
-    return tuple(found)
+    return found
 
 
 # The default: dropout. One run measures all cards.
@@ -261,7 +234,7 @@ def measured_on(
 
 def dropout_votes(records: Iterable[Solution]) -> Votes:
     """Return the votes on every card that runs showed or hid."""
-    counts = defaultdict[tuple[str, str, TierName], Counter[str]](Counter)
+    counts = defaultdict[tuple[str, ...], Counter[str]](Counter)
     for record in records:
         for recall, attempt in product(record.recalls, record.attempts):
             failed = attempt.outcome is Outcome.PROVIDER_ERROR
@@ -269,13 +242,14 @@ def dropout_votes(records: Iterable[Solution]) -> Votes:
             if attempt.tier is not recall.tier or failed or right is None:
                 continue
             for card_id in recall.cards:
-                count = counts[card_id, record.problem, recall.tier]
+                where = (record.problem, record.name, recall.tier)
+                count = counts[card_id, *where]
                 arm = "_without" if card_id in attempt.hidden else ""
                 count[f"right{arm}"] += right
                 count[f"made{arm}"] += 1
     votes = defaultdict[str, list[CardVotes]](list)
-    for (card_id, problem, _), count in counts.items():
-        votes[card_id].append(CardVotes(problem=problem, **count))
+    for (card_id, _, name, _), count in counts.items():
+        votes[card_id].append(CardVotes(problem=name, **count))
     return votes
 
 
@@ -319,29 +293,23 @@ async def leave_one_out(
 # What both share.
 
 
-def lifts_of(
-    votes: Votes,
-    tree: EpistemicTree,
-    names: Mapping[str, str],
-) -> tuple[Lift, ...]:
+def lifts_of(votes: Votes, tree: EpistemicTree) -> dict[str, Lift]:
     """Return the lift of each card measured, given all cards.
 
     Problems that a card was written from prove little about others, so both kinds of
-    evidence are weighed apart. `names` are those of the training problems, by id.
+    evidence are weighed apart.
     """
     others = defaultdict[str, list[CardVotes]](list)
     for name, rows in votes.items():
         sources = tree.card(name).provenance.supporting_problems
         for vote in rows:
-            problem = names.get(vote.problem, vote.problem)
-            if one_line(problem) not in sources:
+            if one_line(vote.problem) not in sources:
                 others[name].append(vote)
     elsewhere = shrink(others)
-    found = []
+    found = {}
     for name, belief in sorted(shrink(votes).items()):
         fair = tuple(vote for vote in votes[name] if vote.fair)
-        lift = Lift(
-            card_id=name,
+        found[name] = Lift(
             **belief._asdict(),
             carries=elsewhere[name].helps if name in elsewhere else 0.0,
             shown=sum(vote.made for vote in fair),
@@ -349,8 +317,7 @@ def lifts_of(
             problems=len({vote.problem for vote in fair}),
             votes=fair,
         )
-        found.append(lift)
-    return tuple(found)
+    return found
 
 
 # The posterior: what few problems show of a card, given all cards of its tree.
@@ -487,7 +454,8 @@ def credit(
     """Return edits that write on the cards what was measured, and their status."""
     changes: list[Change] = []
     for card in tree.shown:
-        fire, lift = impact.of(card)
+        fire = impact.fires.get(card.card_id)
+        lift = impact.lifts.get(card.card_id)
         if not fire and not lift:
             continue
         known = dict(card.provenance)
@@ -542,19 +510,17 @@ def retire(
     `measured` is the tree before its revision: another text has other evidence.
     """
     changes: list[Change] = []
-    for lift in impact.lifts:
+    for name, lift in impact.lifts.items():
         unlikely = lift.helps <= 1 - settings.keep_above
-        same = tree.card(lift.card_id) == measured.card(lift.card_id)
+        same = tree.card(name) == measured.card(name)
         if unlikely and same and settings.evidence == "posterior":
-            changes.append(Deprecate(lift.card_id))
+            changes.append(Deprecate(name))
     return tuple(changes)
 
 
 class Comparison(StepResult):
     """A candidate tree compared with the base run, by problem and seed."""
 
-    domain: str
-    number: int
     n: int
     lift: float
     gained: tuple[str, ...]
@@ -571,8 +537,6 @@ class Comparison(StepResult):
 def compare(
     base: Sequence[Solution],
     rerun: Sequence[Solution],
-    domain: str,
-    number: int,
     threshold: float,
 ) -> Comparison:
     """Compare a rerun with the base run, pair by pair, and decide."""
@@ -591,8 +555,6 @@ def compare(
     accepted = n > 0 and lift >= threshold
     enough = "at least" if accepted else "below"
     return Comparison(
-        domain=domain,
-        number=number,
         n=n,
         lift=lift,
         gained=tuple(gained),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kace.cards.card import Card, Difficulty, Provenance, cut_triggers
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 
 class Proposals(StepResult):
-    """The cards of a teacher's reply, and the blocks that held none."""
+    """The cards that a step leaves, and what was refused."""
 
     cards: tuple[Card, ...] = ()
     refused: tuple[CardRefusal, ...] = ()
@@ -106,12 +107,7 @@ async def imagine(
 
 def read_cards(reply: str, request: CardRequest) -> Reading[Card]:
     """Return the cards of a reply, each checked by the card type and the screen."""
-
-    def make(block: Block) -> Card | CardRefusal:
-        card = _read_card(block, request)
-        return request.context.screen(card) or card
-
-    return read_each(reply, CARD, make)
+    return read_each(reply, CARD, partial(_read_card, request))
 
 
 async def _ask(
@@ -147,8 +143,8 @@ async def _ask(
     return Proposals(cards=cards[:quota], refused=tuple(refused))
 
 
-def _read_card(block: Block, request: CardRequest) -> Card:
-    """Return the card of a block.
+def _read_card(request: CardRequest, block: Block) -> Card | CardRefusal:
+    """Return the card of a block, if the screen lets it pass.
 
     A trigger that is too long is cut: another round with the teacher costs more.
     """
@@ -171,7 +167,7 @@ def _read_card(block: Block, request: CardRequest) -> Card:
                 "the field problems is missing: name the problems this rule would "
                 "have saved"
             )
-    return Card(
+    card = Card(
         card_id=block["id"],
         payload=cut_triggers(block["payload"]),
         routing_conditions=read_clauses(block.get("routing", "")),
@@ -185,6 +181,7 @@ def _read_card(block: Block, request: CardRequest) -> Card:
             epoch_introduced=request.context.epoch,
         ),
     )
+    return request.context.screen(card) or card
 
 
 def read_clauses(value: str) -> tuple[str, ...]:

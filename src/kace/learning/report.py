@@ -23,8 +23,7 @@ from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import DataError, counted
 from kace.files import inside
-from kace.ladder.retrieve import estimate
-from kace.learning.admit import Merge, Merges, Rulings
+from kace.learning.admit import Merges
 from kace.learning.measure import Comparison
 from kace.learning.propose import Proposals
 from kace.learning.revise import Revisions
@@ -88,7 +87,7 @@ class Proposal:
     card: Card | None  # `None` if the block could not be read as one
     fate: Fate
     refused: CardRefusal | None = None
-    merge: Merge | None = None
+    into: str = ""  # the card that it was merged with
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class LearningReport:
     runs: tuple[RunScore, ...]
     cards: tuple[Card, ...]  # highest lift first
     proposals: tuple[Proposal, ...]
-    comparisons: tuple[tuple[int, Comparison], ...]  # each with its epoch
+    comparisons: tuple[tuple[StepName, Comparison], ...]
     gaps: tuple[tuple[str, str], ...]  # a domain, and what no card covers
     bill: Bill
 
@@ -144,9 +143,6 @@ def report_of(tree_folder: Path) -> LearningReport:
         share = wilson(totals.correct, totals.problems)
         runs.append(RunScore(step, title, totals, share))
     proposals = tuple(_proposals(steps, tree))
-    comparisons = []
-    for step, found in results(steps, Comparison, "compare"):
-        comparisons.append((step.epoch, found))
     gaps = []
     for step, curated in results(steps, Revisions, "revise"):
         gaps += [(step.place, text) for text in curated.gaps]
@@ -161,7 +157,7 @@ def report_of(tree_folder: Path) -> LearningReport:
     train = train if isinstance(train, int) else 0
     summary = _summary(funnel, train)
     if now == "finished" and not funnel["kept"]:
-        why = _why_empty(funnel, proposals, runs)
+        why = _why_empty(funnel, runs)
         summary += f" The tree is empty: {why}"
     return LearningReport(
         name=tree_folder.resolve().name,
@@ -179,7 +175,7 @@ def report_of(tree_folder: Path) -> LearningReport:
         runs=tuple(runs),
         cards=tuple(sorted(tree, key=lambda card: -card.helpfulness_score)),
         proposals=proposals,
-        comparisons=tuple(comparisons),
+        comparisons=tuple(results(steps, Comparison, "compare")),
         gaps=tuple(gaps),
         bill=read_bill(folder),
     )
@@ -193,18 +189,14 @@ def report_json(report: LearningReport) -> str:
 def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
     """Yield all proposals in the order they were made."""
     refusals: dict[tuple[int, str], CardRefusal] = {}
-    judged: list[tuple[StepName, Proposals | Rulings]] = [
-        *results(steps, Proposals, "illustrate"),
-        *results(steps, Rulings, "admit"),
-    ]
-    for step, letter in judged:
-        for refusal in letter.refused:
+    for step, judged in results(steps, Proposals, "illustrate", "admit"):
+        for refusal in judged.refused:
             refusals[step.epoch, refusal.card_id] = refusal
     merges = {}
     for step, done in results(steps, Merges, "merge"):
-        for merge in done.merged:
-            if merge.into != merge.card_id:
-                merges[step.epoch, merge.card_id] = merge
+        for name, into in done.merged:
+            if into != name:
+                merges[step.epoch, name] = into
     for step, found in results(steps, Proposals, "propose", "imagine"):
         for bad in found.refused:
             yield Proposal(step, bad.card_id, None, Fate.REFUSED, bad)
@@ -222,7 +214,7 @@ def _proposals(steps: Steps, tree: EpistemicTree) -> Iterator[Proposal]:
                 fate = Fate.REFUSED
                 refused = refusals[key]
             yield Proposal(
-                step, card.card_id, card, fate, refused, merges.get(key)
+                step, card.card_id, card, fate, refused, merges.get(key, "")
             )
 
 
@@ -243,7 +235,6 @@ def _funnel(
         "unmeasured": [c.provenance.validated_lift for c in shown].count(""),
         "validated": statuses[Status.VALIDATED],
         "retired": statuses[Status.DEPRECATED],
-        "tokens": sum(map(estimate, shown)),
     }
 
 
@@ -270,11 +261,7 @@ def _summary(found: dict[str, int], train: int) -> str:
     )
 
 
-def _why_empty(
-    found: dict[str, int],
-    proposals: Sequence[Proposal],
-    runs: Sequence[RunScore],
-) -> str:
+def _why_empty(found: dict[str, int], runs: Sequence[RunScore]) -> str:
     """Return why a finished run has no card to show, and what to do."""
     if found["admitted"]:
         return (
@@ -282,9 +269,7 @@ def _why_empty(
             "Keep them with --quick, or give more problems of the same kinds."
         )
     if found["refused"]:
-        rules = Counter(each.refused.rule for each in proposals if each.refused)
-        parts = [f"{rule} {count}" for rule, count in rules.most_common(3)]
-        return f"every proposal was refused ({', '.join(parts)})."
+        return "every proposal was refused; `kace view` shows why."
     first = runs[0].totals
     if first.correct == first.problems:
         return "the solver got all training problems right. Give harder ones."

@@ -9,16 +9,12 @@ with `refine`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
-
-from pydantic import ConfigDict
 
 from kace.answers.extract import last_boxed
 from kace.cards.card import (
     EXAMPLE,
-    UNIVERSAL,
     Card,
     Difficulty,
     Provenance,
@@ -26,8 +22,8 @@ from kace.cards.card import (
     read_example,
     with_examples,
 )
-from kace.cards.tree import Deprecate, Edit, EpistemicTree, applied
-from kace.errors import DataError, counted, one_line
+from kace.cards.tree import Deprecate, Edit
+from kace.errors import counted, one_line
 from kace.ladder.prompt import (
     card_text,
     fenced,
@@ -71,7 +67,7 @@ class Writing(NamedTuple):
     grammar: Grammar
     wanted: str
     problems: Callable[[Card], Iterable[str]]  # shown with a card
-    add: Callable[[Card, str], Card | CardRefusal]  # to a card, or `ValueError`
+    add: Callable[[Card, Block], Card | CardRefusal]  # or `ValueError`
 
 
 async def write(
@@ -88,20 +84,9 @@ async def write(
         context.name,
         instructions(writing.kind),
         parts,
-        lambda reply: read_written(reply, cards, writing),
+        lambda reply: read_by_card(reply, writing.grammar, cards, writing.add),
     )
     return Proposals(cards=tuple(reading.found.values()), refused=reading.bad)
-
-
-def read_written(
-    reply: str, cards: Sequence[Card], writing: Writing
-) -> Reading[Card]:
-    """Return the cards of a reply with what it adds; list those without any."""
-
-    def make(card: Card, block: Block) -> Card | CardRefusal:
-        return writing.add(card, block["text"])
-
-    return read_by_card(reply, writing.grammar, cards, make)
 
 
 def demonstrations(
@@ -117,8 +102,8 @@ def demonstrations(
         known = list(filter(None, found))[:MAX_SHOWN]
         return [shortened(each.text, MAX_PROBLEM_CHARS) for each in known]
 
-    def add(card: Card, text: str) -> Card | CardRefusal:
-        parts = f"\n{text}\n".split(f"\n{EXAMPLE}\n")
+    def add(card: Card, block: Block) -> Card | CardRefusal:
+        parts = f"\n{block['text']}\n".split(f"\n{EXAMPLE}\n")
         found = [read_example(part) for part in parts if part.strip()]
         if len(found) != count:
             raise ValueError(
@@ -141,8 +126,8 @@ def wordings(count: int, retells: Callable[[str], bool]) -> Writing:
     A card with fewer than half of those asked for is asked for again.
     """
 
-    def add(card: Card, text: str) -> Card:
-        lines = filter(None, map(str.strip, text.split("\n")))
+    def add(card: Card, block: Block) -> Card:
+        lines = filter(None, map(str.strip, block["text"].split("\n")))
         found = tuple(dict.fromkeys(lines))[:count]
         if 2 * len(found) < count:
             raise ValueError(
@@ -189,8 +174,6 @@ class Action(StrEnum):
 
 class Revision(StepResult):
     """The curator's decision about one card."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     action: Action
     card_id: str
@@ -255,19 +238,14 @@ async def revise(
     )
 
 
-def revision_changes(
-    tree: EpistemicTree, revisions: Revisions
-) -> tuple[Edit | Deprecate, ...]:
-    """Return the revisions as changes to a tree, without those that it cannot take."""
+def revision_changes(revisions: Revisions) -> tuple[Edit | Deprecate, ...]:
+    """Return the revisions as changes to a tree."""
     wanted: list[Edit | Deprecate] = []
     for revision in revisions.revisions:
         if revision.action is Action.DEPRECATE:
             wanted.append(Deprecate(revision.card_id))
         elif revision.card:
-            with suppress(DataError):  # such as a domain that is not the tree's
-                edit = Edit(revision.card)
-                applied(tree, edit)
-                wanted.append(edit)
+            wanted.append(Edit(revision.card))
     return tuple(wanted)
 
 
@@ -280,7 +258,7 @@ def read_revisions(
         action = Action(block["action"].strip(" .`*").upper())
         after = card
         if action is Action.DEPRECATE:
-            _, lift = domain.impact.of(card)
+            lift = domain.impact.lifts.get(card.card_id)
             harms = lift is not None and lift.high < 0
             if card.status is Status.VALIDATED and not harms:
                 raise ValueError(
@@ -288,9 +266,9 @@ def read_revisions(
                 )
         elif action is not Action.KEEP:
             after = revised_card(card, block)
+            if after == card:
+                action = Action.KEEP
         changed = None if after == card else after
-        if action in (Action.EDIT, Action.RELOCATE) and not changed:
-            action = Action.KEEP
         refusal = screen(changed) if changed else None
         return refusal or Revision(
             action=action,
@@ -334,8 +312,9 @@ def revised_card(card: Card, block: Block) -> Card:
 
 def _format_domain(of: DomainCards, epoch: int) -> str:
     """Return the cards with their figures, then the problems still wrong."""
-    where = "every domain" if of.domain == UNIVERSAL else neutral(of.domain)
-    parts = [f"Domain: {where}\nThis epoch: {epoch}\nCards: {len(of.cards)}"]
+    parts = [
+        f"Domain: {neutral(of.domain)}\nThis epoch: {epoch}\nCards: {len(of.cards)}"
+    ]
     for card in of.cards:
         parts.append(_format_card(card, of.impact))
     parts.append(_format_failures("Problems still wrong", of.failed))
@@ -343,7 +322,7 @@ def _format_domain(of: DomainCards, epoch: int) -> str:
 
 
 def _format_card(card: Card, impact: Impact) -> str:
-    fire, _ = impact.of(card)
+    fire = impact.fires.get(card.card_id)
     introduced = f"introduced in epoch {card.provenance.epoch_introduced}"
     head = (
         f"id: {card.card_id}",
@@ -356,11 +335,9 @@ def _format_card(card: Card, impact: Impact) -> str:
     )
     fired = "Fired: never."
     if fire:
-        tiers = ", ".join(f"{tier} {n}" for tier, n in fire.tiers.items())
         fired = (
             f"Fired: n_shown {fire.n_shown}, shown_correct {fire.shown_correct}, "
-            f"shown_wrong {fire.shown_wrong} ({tiers}). "
-            f"Problems: {_format_labels(fire.problems)}."
+            f"shown_wrong {fire.shown_wrong}."
         )
     return "\n".join((fenced("card", "\n".join(head)), fired))
 
@@ -371,9 +348,9 @@ def _format_failures(title: str, failed: Sequence[FailedProblem]) -> str:
     for number, failure in enumerate(failed[:MOST_PROBLEMS], 1):
         label = f", {_format_labels([failure.problem.name])}"
         few = failure._replace(attempts=failure.attempts[:MOST_ATTEMPTS])
-        shown = format_failure(number, few, label, TAIL_CHARS)
-        final = quoted_line(failure.record.answer or "none")
-        parts.append(f"{shown}\nFinal answer: {final}")
+        parts.append(format_failure(number, few, label, TAIL_CHARS))
+        answer = quoted_line(failure.record.answer or "none")
+        parts.append(f"Final answer: {answer}")
     return "\n\n".join(parts)
 
 

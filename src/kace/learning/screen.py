@@ -184,16 +184,11 @@ class LeakScreen:
     ) -> None:
         self.held_out = held_out
         self.max_overlap = max_overlap
-        self._problems = tuple(problems)
-        ours = HeldOutHashes.of(self._problems)
-        # The wordings of training problems may be retold.
-        self._examples = held_out._replace(
-            worked=held_out.worked | ours.worked,
-            ngrams=held_out.ngrams | ours.ngrams,
-        )
-        self._numbers = [(each, _numbers_of(each)) for each in self._problems]
+        ours = tuple(problems)
+        self._ours = HeldOutHashes.of(ours)
+        self._numbers = [(each, _numbers_of(each)) for each in ours]
         self._copies: dict[str, str] = {}
-        for problem in self._problems:
+        for problem in ours:
             for ngram in copied_ngrams(problem.text):
                 self._copies.setdefault(ngram, problem.name)
 
@@ -226,7 +221,9 @@ class LeakScreen:
                 )
                 yield "instance_overfit", what
         for example in card.examples:
-            retold = self._examples.retold(example, self.max_overlap)
+            # Of training problems, the wordings may be retold.
+            retold = self._ours.retold(example)
+            retold = retold or self.held_out.retold(example, self.max_overlap)
             if retold:
                 yield "answer_leak", f"it shows what is not its own: {retold}"
 

@@ -79,6 +79,7 @@ from kace.learning.screen import (
     check_card,
 )
 from kace.learning.teacher import (
+    TAIL_CHARS,
     CardRefusal,
     FailedProblem,
     Partition,
@@ -431,7 +432,6 @@ class TreeWriter:
     """The tree in memory and on disk. Each step's changes reach the store once."""
 
     def __init__(self, folder: Path, log: StepLog) -> None:
-        self.folder = folder
         self.log = log
         self.store = TreeStore(folder)
         self.tree = EpistemicTree.of((), ())
@@ -439,32 +439,25 @@ class TreeWriter:
     def plant(self, tree: EpistemicTree) -> None:
         """Begin with a tree."""
         changes: list[Change] = [SetDomains(tree.domains), *map(Add, tree)]
-        self._change(StepName("plan", "plant"), changes, tree)
+        self.commit(StepName("plan", "plant"), changes)
 
     def commit(
         self, step: StepName, changes: Sequence[Change]
     ) -> EpistemicTree:
         """Make the changes of a step, all or none, and return the tree."""
-        after = applied(self.tree, *changes) if changes else self.tree
-        self._change(step, changes, after)
-        return after
-
-    def _change(
-        self, step: StepName, changes: Sequence[Change], after: EpistemicTree
-    ) -> None:
-        """Take the step from the tree to the one after it."""
         before = self.tree
+        after = applied(before, *changes)
 
         def apply() -> None:
             if not self.store.cards_path.exists():
-                TreeStore.create(self.folder, (), author=AUTHOR)
+                TreeStore.create(self.store.folder, (), author=AUTHOR)
             found = self.store.load()
             # A kill may have come between the change and its record.
             if found == after:
                 return
             if found != before:
                 raise KaceError(
-                    f"{self.folder} holds another tree than the learner left there",
+                    f"{self.store.folder} holds another tree than the learner left there",
                     fix="give an --out of its own; a tree is not edited while it is "
                     "learned",
                 )
@@ -472,6 +465,7 @@ class TreeWriter:
 
         self.tree = after
         self._once(step, apply)
+        return after
 
     def snapshot(self, epoch: int) -> None:
         """Keep the tree as it is after an epoch."""
@@ -496,7 +490,7 @@ class TreeWriter:
             self.log.write(step, version)
         elif known != version:
             raise KaceError(
-                f"{self.folder}: the step '{step}' does not repeat",
+                f"{self.store.folder}: the step '{step}' does not repeat",
                 fix="choose another --out",
             )
 
@@ -504,7 +498,6 @@ class TreeWriter:
 class RunTotals(StepResult):
     """The totals of a tiered run. Escalated problems are past ES, where cards act."""
 
-    folder: str
     problems: int
     correct: int
     escalated: int
@@ -530,7 +523,7 @@ class RunTotals(StepResult):
         )
 
     @classmethod
-    def of(cls, records: Sequence[Solution], folder: str) -> RunTotals:
+    def of(cls, records: Sequence[Solution]) -> RunTotals:
         """Return the totals of a run's records."""
         past = [
             record
@@ -538,7 +531,6 @@ class RunTotals(StepResult):
             if record.attempts[-1].tier is not TierName.ES
         ]
         return cls(
-            folder=folder,
             problems=len(records),
             correct=sum(bool(record.correct) for record in records),
             escalated=len(past),
@@ -658,7 +650,7 @@ class Workbench:
             found = run.table.solutions(texts=False)
             last = {record.problem: record for record in found}
         records = tuple(last[problem.id] for problem in problems)
-        self.log.write(step, RunTotals.of(records, step.folder))
+        self.log.write(step, RunTotals.of(records))
         return records
 
     def seed_of(self, epoch: int, use: int) -> int:
@@ -670,6 +662,17 @@ class Workbench:
         """Return what an attempt wrote; empty where the call is not kept."""
         reply = self.calls.get(attempt.call) if attempt.call else None
         return reply.text if reply else ""
+
+    def failure(
+        self, record: Solution, problem: Problem, tier: TierName
+    ) -> FailedProblem:
+        """Return a failure with the tier's attempts that lack the expected answer."""
+        attempts = []
+        for each in record.attempts:
+            if each.tier is tier and not each.correct:
+                update = {"text": self.text_of(each)[-TAIL_CHARS:]}
+                attempts.append(each.model_copy(update=update))
+        return FailedProblem(problem, record, tuple(attempts))
 
     async def domains_of(
         self, problems: Sequence[Problem], most: int = 500
@@ -803,9 +806,7 @@ class Study(Workbench):
                 domains = route_by_words(problem, self.tree.domains)
                 reached = last
             if is_failed(record, reached, self.settings.failures):
-                failure = FailedProblem.of(
-                    record, problem, reached, self.text_of
-                )
+                failure = self.failure(record, problem, reached)
                 for domain in domains:
                     found[TreeCell(tier, domain)].append(failure)
         return found
@@ -831,8 +832,7 @@ async def open_study(
         observer=observer,
     )
     async with opening as bench:
-        learned = settings.model_dump(mode="json")
-        write_profile(plan.out, plan.config.retrieval, learned)
+        write_profile(plan.out, plan.config.retrieval, settings)
         yield Study(
             **vars(bench),
             train=plan.train,
@@ -844,9 +844,10 @@ async def open_study(
 
 
 def write_profile(
-    folder: Path, retrieval: RetrievalConfig, learned: Mapping[str, object]
+    folder: Path, retrieval: RetrievalConfig, settings: Settings
 ) -> None:
     """Write how a tree was learned into its folder: it is read that way."""
+    learned = settings.model_dump(mode="json")
     text = profile_text(retrieval.model_dump(mode="json"), learned)
     write_atomic(folder / PROFILE_FILE, text)
 
@@ -905,33 +906,30 @@ def sum_known(costs: Iterable[float | None]) -> float | None:
 def bill_of(records: Iterable[CallRecord], config: Config) -> Bill:
     """Return the cost of finished calls; each counts once."""
     prices = Ledger(prices=config.prices)
-    calls = defaultdict[str, list[tuple[Usage, float | None]]](list)
+    calls = defaultdict[tuple[str, str], list[tuple[Usage, float | None]]](list)
     for record in {each.key: each for each in records}.values():
         role = ROLES.get(record.tier, "solver")
         solves = role in ("solver", "classifier")
         price = prices.price(config.model if solves else config.teacher or "")
         usage = record.reply().usage
         usd = price.cost(usage, record.batch) if price else None
-        names = [role, f"{_part_of(record, role)}: {role}"]
+        rows = [("roles", role), ("parts", f"{_part_of(record, role)}: {role}")]
         if role == "teacher":
             again = ", second round" if record.index else ""
             for kind in _KIND.findall(record.problem):
-                names.append(f"teacher: {kind}{again}")
-        for name in names:
-            calls[name].append((usage, usd))
+                rows.append(("steps", f"teacher: {kind}{again}"))
+        for row in rows:
+            calls[row].append((usage, usd))
     tables = defaultdict[str, list[RoleBill]](list)
-    for name, found in sorted(calls.items()):
+    for (table, name), found in sorted(calls.items()):
         usages, costs = zip(*found, strict=True)
-        row = RoleBill(
+        bill = RoleBill(
             role=name,
             calls=len(found),
             **asdict(total(usages)),
             usd=sum_known(costs),
         )
-        table = "parts" if ":" in name else "roles"
-        if name.startswith("teacher: "):
-            table = "steps"
-        tables[table].append(row)
+        tables[table].append(bill)
     return Bill.model_validate(tables)
 
 

@@ -60,7 +60,7 @@ from kace.models.base import (
     lacks_room,
 )
 from kace.models.budget import Ledger
-from kace.models.cache import Replay
+from kace.models.cache import TEACHER, Replay
 from kace.problems import Problem
 
 MAX_BLOCKS = 200
@@ -205,7 +205,6 @@ def _parse_block(body: str, grammar: Grammar) -> Block:
     return fields
 
 
-TIER = "TEACHER"  # the tier of a teacher's calls in a cache
 TEMPERATURE = 0.0
 FEW = 0.4  # of the blocks of a reply: so many refused ones are not repaired
 MAX_REPEATED_CHARS = 100_000  # of the earlier reply, in a repair round
@@ -256,7 +255,7 @@ class Teacher:
         temperature: float = TEMPERATURE,
     ) -> str:
         """Return the text of one reply. `index` counts the calls of this request."""
-        key = AttemptKey(name, self.seed, TIER, index)
+        key = AttemptKey(name, self.seed, TEACHER, index)
         sampling = Sampling(temperature, self.max_tokens, key.sampling_seed())
         try:
             reply = await self.model.complete(Request(messages, sampling, key))
@@ -406,8 +405,6 @@ def _repair(
 
 TAIL_CHARS = 1_500  # shown of a wrong attempt: its end, where it commits itself
 
-TextOf = Callable[[Attempt], str]
-
 
 class TreeCell(NamedTuple):
     """A cell of the tree as a learner fills it: what one tier reads in one domain."""
@@ -432,18 +429,6 @@ class FailedProblem(NamedTuple):
     problem: Problem
     record: Solution
     attempts: tuple[Attempt, ...]  # the tier's wrong ones, with how they end
-
-    @classmethod
-    def of(
-        cls, record: Solution, problem: Problem, tier: TierName, text_of: TextOf
-    ) -> FailedProblem:
-        """Return a failure with the tier's attempts that lack the expected answer."""
-        attempts = []
-        for each in record.attempts:
-            if each.tier is tier and not each.correct:
-                update = {"text": text_of(each)[-TAIL_CHARS:]}
-                attempts.append(each.model_copy(update=update))
-        return cls(problem, record, tuple(attempts))
 
 
 def is_failed(record: Solution, tier: TierName, failures: str) -> bool:
