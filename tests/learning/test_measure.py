@@ -128,6 +128,7 @@ def test_each_card_is_counted_once_a_solve():
     assert list(found) == ["HARD", "MED", "NEW", "UNI"]
     uni = found["UNI"]
     assert (uni.n_shown, uni.shown_correct, uni.shown_wrong) == (3, 2, 1)
+    assert (uni.tiers, uni.problems) == ({MS: 3, HS: 1}, ("P1", "P2"))
     assert (found["NEW"].shown_correct, found["NEW"].shown_wrong) == (0, 0)
     assert count_fires([a_solve("p1", [right])]) == {}
 

@@ -62,6 +62,8 @@ class Fire(StepResult):
     n_shown: int  # solves in which some tier read it
     shown_correct: int
     shown_wrong: int
+    tiers: dict[str, int] = {}  # how often each tier read it
+    problems: tuple[str, ...] = ()
 
 
 class CardVotes(StepResult):
@@ -141,17 +143,23 @@ async def measure(
 
 def count_fires(records: Sequence[Solution]) -> dict[str, Fire]:
     """Return how often each card was shown, by id."""
-    ends = defaultdict[str, list[bool | None]](list)
+    solves = defaultdict[str, list[Solution]](list)
+    tiers = defaultdict[str, Counter[str]](Counter)
     for record in records:
-        shown = {card for recall in record.recalls for card in recall.cards}
-        for card_id in shown:
-            ends[card_id].append(record.correct)
+        for recall in record.recalls:
+            for card_id in recall.cards:
+                tiers[card_id][recall.tier] += 1
+                if record not in solves[card_id][-1:]:
+                    solves[card_id].append(record)
     found = {}
-    for card_id, correct in sorted(ends.items()):
+    for card_id, shown in sorted(solves.items()):
+        correct = [record.correct for record in shown]
         found[card_id] = Fire(
-            n_shown=len(correct),
+            n_shown=len(shown),
             shown_correct=correct.count(True),
             shown_wrong=correct.count(False),
+            tiers=tiers[card_id],
+            problems=tuple(dict.fromkeys(record.name for record in shown)),
         )
     return found
 

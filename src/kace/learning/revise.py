@@ -335,9 +335,11 @@ def _format_card(card: Card, impact: Impact) -> str:
     )
     fired = "Fired: never."
     if fire:
+        tiers = ", ".join(f"{tier} {n}" for tier, n in fire.tiers.items())
         fired = (
             f"Fired: n_shown {fire.n_shown}, shown_correct {fire.shown_correct}, "
-            f"shown_wrong {fire.shown_wrong}."
+            f"shown_wrong {fire.shown_wrong} ({tiers}). "
+            f"Problems: {_format_labels(fire.problems)}."
         )
     return "\n".join((fenced("card", "\n".join(head)), fired))
 
