@@ -289,14 +289,6 @@ def test_two_problems_with_one_id_and_an_endless_id_are_refused(tmp_path: Path):
         load_problems(path)
 
 
-def test_no_more_rows_are_read_than_the_limit(tmp_path: Path):
-    path = tmp_path / "p.jsonl"
-    path.write_text('{"problem": "1?"}\n{"problem": "2?"}\nnot JSON\n')
-    assert len(load_problems(path, limit=2)) == 2
-    done = run_kace(tmp_path, "solve", "--file", "p.jsonl", "--limit", "2", *DICE)
-    assert done.returncode == 0, done.stderr
-
-
 # Keys
 
 

@@ -82,12 +82,7 @@ def error(status: int, message: str = "no", *, headers: Mapping[str, str] | None
 # Anthropic's Messages API
 
 
-USAGE = {
-    "input_tokens": 20,
-    "cache_creation_input_tokens": 300,
-    "cache_read_input_tokens": 1000,
-    "output_tokens": 7,
-}
+USAGE = {"input_tokens": 20, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 1000, "output_tokens": 7}
 
 
 def message(text: str | None, *, stop: str = "end_turn", **fields: object) -> Answer:

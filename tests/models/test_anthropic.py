@@ -7,15 +7,7 @@ import pytest
 
 from kace.config import load_config
 from kace.models import open_model
-from kace.models.base import (
-    Finish,
-    Message,
-    RateLimited,
-    Request,
-    Role,
-    Sampling,
-    Usage,
-)
+from kace.models.base import Finish, Message, RateLimited, Request, Role, Sampling, Usage
 from tests.models.calling import KEY, REQUEST, answered, asked
 from tests.models.chat_server import fault, message
 
@@ -38,12 +30,12 @@ def test_a_request_carries_the_messages_the_key_and_the_mark_for_the_cache():
     }
 
 
-def test_a_repair_round_is_sent_as_turns_and_no_turn_is_empty():
-    turns = (*REQUEST.messages, Message(Role.ASSISTANT, " "), Message(Role.USER, "again"))
+def test_a_repair_round_is_sent_as_turns():
+    turns = (*REQUEST.messages, Message(Role.ASSISTANT, "4"), Message(Role.USER, "again"))
     _, (seen,) = asked([message("4")], API, request=replace(REQUEST, messages=turns))
     assert seen.body["messages"] == [
         {"role": "user", "content": "2+2?"},
-        {"role": "assistant", "content": "(empty)"},
+        {"role": "assistant", "content": "4"},
         {"role": "user", "content": "again"},
     ]
 

@@ -182,7 +182,7 @@ def test_a_provider_that_refuses_for_minutes_warns_once_and_stops_the_run(caplog
         return now()
 
     assert 180 <= run(work()) < 400
-    assert "calls in a row" in ended[0].message and "finished calls are kept" in ended[0].fix
+    assert "refused all calls for" in ended[0].message and "finished calls are kept" in ended[0].fix
     assert [record.message for record in caplog.records] == [
         "scripted/server is rate limited: calls pause (429 from the provider: too many requests)"
     ]

@@ -8,15 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kace.errors import KaceError, UsageError
-from kace.models.base import (
-    ChatModel,
-    Failure,
-    Finish,
-    ModelError,
-    RateLimited,
-    Transient,
-    Usage,
-)
+from kace.models.base import ChatModel, Failure, Finish, ModelError, RateLimited, Transient, Usage
 from kace.models.http import retry_after
 from tests.models.calling import APIS, REQUEST, answered, asked, opened, outcomes
 from tests.models.chat_server import Answer, ChatServer, completion, error, fault, message, says
@@ -230,10 +222,7 @@ def test_no_key_and_no_server_says_what_to_do(api, url):
     assert APIS[api].KEY in caught.value.fix and APIS[api].KEY.endswith("_API_KEY")
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h/v1?k=1", "http://a/v1,localhost:8000"],
-)
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h/v1?k=1"])
 def test_what_is_no_base_url_is_refused_at_once(url):
     with pytest.raises(UsageError, match="base URL"):
         opened(url, key="k")

@@ -25,6 +25,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
@@ -44,7 +45,6 @@ from kace.models.base import (
     AttemptKey,
     ChatModel,
     ModelError,
-    RateLimited,
     Reply,
     Request,
     Transient,
@@ -98,7 +98,6 @@ class RequestBatch(BaseModel):
     tag: str = Field(
         default_factory=lambda: secrets.token_hex(12), exclude=True
     )
-    done: int = Field(default=0, exclude=True)  # requests that are finished
 
 
 class Batched(Wrapper):
@@ -137,7 +136,8 @@ class Batched(Wrapper):
         while True:
             left_out = self._jobs.remote.left_out
             try:
-                return await self._wait_for(key, request)
+                reply = await self._wait_for(key, request)
+                return replace(reply, cached=False)
             except Unfinished as error:
                 fault = error
             await sent_again(fault)
@@ -156,7 +156,7 @@ class Batched(Wrapper):
         # Perhaps from an earlier process's batch, since this call was looked up.
         kept = self._calls.get(key)
         if kept:
-            return replace(kept, cached=False)
+            return kept
         if self._broken:
             raise self._broken
         reply = asyncio.Future[Reply]()
@@ -187,7 +187,7 @@ class Batched(Wrapper):
                     if not self._wait:
                         raise Submitted(self.progress(), fix=LATER)
                     log.info("batch: %s", self.progress())
-                except (RateLimited, Transient) as error:
+                except Transient as error:
                     misses += 1
                     if misses > MISSES:
                         raise
@@ -209,7 +209,7 @@ class Batched(Wrapper):
         if reply.done():
             return
         if isinstance(outcome, Reply):
-            reply.set_result(replace(outcome, cached=False))
+            reply.set_result(outcome)
         else:
             reply.set_exception(outcome)
 
@@ -252,7 +252,7 @@ class Batched(Wrapper):
         self._open.append(batch)
         try:
             batch.job = await self._jobs.submit(lines, batch.tag)
-        except (RateLimited, Transient):
+        except Transient:
             raise
         except (ModelError, KaceError):
             self._drop(batch)
@@ -274,7 +274,6 @@ class Batched(Wrapper):
                 self._drop(batch)
                 continue
             job = await self._jobs.look_up(batch.job)
-            batch.done = job.done
             if job.refused:
                 self._drop(batch)
                 refused = f"{job.id} is refused: {job.refused}"
@@ -346,11 +345,10 @@ class Batched(Wrapper):
 
     def progress(self) -> str:
         """Describe the jobs under way, their requests and the money."""
-        done = sum(batch.done for batch in self._open)
         requests = sum(len(batch.attempts) for batch in self._open)
         return (
-            f"{counted(len(self._open), 'job')} under way, {done:,} of "
-            f"{counted(requests, 'request')} done; {self._ledger.usd:.2f} USD so far"
+            f"{counted(len(self._open), 'job')} under way with "
+            f"{counted(requests, 'request')}; {self._ledger.usd:.2f} USD so far"
         )
 
     # The files
@@ -404,8 +402,7 @@ class Job:
     id: str
     mark: object  # the tag it carries; without tags, the number of its requests
     outcome: str  # once it has ended: completed, expired, cancelled or failed
-    done: int  # requests that are finished
-    answered: int  # of those, with a reply
+    answered: int  # requests with a reply
     results: tuple[str, ...]  # the paths of its results
     refused: str = ""  # why it ended without having begun
 
@@ -503,10 +500,8 @@ class Jobs(ABC):
                 raise Unfinished(fault.message) from None
         response = Response(status, {}, data)
         error = self.remote.error_of(response)
-        name = self.remote.find_unsupported(response, frozenset())
-        if name:
-            self.remote.leave_out(name)
-        if name or isinstance(error, RateLimited | Transient):
+        rejected = self.remote.leave_out_rejected(response, frozenset())
+        if rejected or isinstance(error, Transient):
             raise Unfinished(error.message)
         if isinstance(error, ModelError):
             error.billed = False
@@ -577,15 +572,12 @@ class OpenAIJobs(Jobs):
 
     async def submit(self, lines: Sequence[bytes], tag: str) -> str:
         """Upload the requests, and create a job of them that carries the tag."""
-
-        def read_id(fields: Any) -> str:
-            return str(fields["id"])
-
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
         file = io.BytesIO(b"\n".join(lines) + b"\n")
         form.add_field("file", file, filename=f"kace-{tag}.jsonl")
-        uploaded = await self._call(read_id, "POST", "/files", data=form)
+        name = itemgetter("id")
+        uploaded = await self._call(name, "POST", "/files", data=form)
         fields = {
             "input_file_id": uploaded,
             "endpoint": self.ENTRY["url"],
@@ -614,7 +606,6 @@ class OpenAIJobs(Jobs):
             str(fields["id"]),
             (fields.get("metadata") or {}).get("kace"),
             state if state in ENDED and not missing else "",
-            answered + (counts.get("failed") or 0),
             answered,
             tuple(results),
             refused,
@@ -677,7 +668,6 @@ class AnthropicJobs(Jobs):
             name,
             size,
             outcome,
-            size - (counts.get("processing") or 0),
             counts.get("succeeded") or 0,
             (path,) if fields.get("results_url") else (),
         )

@@ -6,7 +6,6 @@ One model and one session serve all requests; each has a ledger of its own.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import re
@@ -28,11 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import (
-    PlainTextResponse,
-    Response,
-    StreamingResponse,
-)
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
@@ -319,8 +314,7 @@ async def open_service(
         session = await stack.enter_async_context(
             open_session(unlimited, model=model, tree=options.tree)
         )
-        bill = Ledger(config.caps(), config.prices)
-        bill.require_price(session.model.name)
+        Ledger(config.caps(), config.prices).require_price(session.model.name)
         record = None
         if options.record:
             manifest = manifest_of(config, options.tree)
@@ -331,26 +325,12 @@ async def open_service(
         yield SolveService(session, config, record)
 
 
-def disable_full_collections() -> None:
-    """Collect garbage among young objects only, in a process that only serves.
-
-    With 200 clients a full collection takes 30 ms, by default several times a second.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(700, 1_500, 10)
-
-
 def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
     """Return the endpoint behind its guard."""
     served = options.config.model
 
     async def health(request: Request) -> Response:
         return Response(b'{"status": "ok"}', media_type=JSON)
-
-    async def home(request: Request) -> Response:
-        text = f"kace is running with {served}: POST /v1/chat/completions\n"
-        return PlainTextResponse(text)
 
     async def list_models(request: Request) -> Response:
         model = {"object": "model", "owned_by": SOLVER}
@@ -375,7 +355,6 @@ def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:
             Route("/v1/kace/verdict", verdict, methods=["POST"]),
             Route("/v1/models", list_models),
             Route("/healthz", health),
-            Route("/", home),
         ],
         exception_handlers={HTTPException: refuse, KaceError: refuse},
     )

@@ -120,7 +120,7 @@ def create_server(service: SolveService) -> MCPServer:
                         "payload": card.payload,
                     }
                     cards.append(row)
-            cards.sort(key=lambda row: (-row["relevance"], row["card_id"]))
+            cards.sort(key=lambda row: -row["relevance"])
             return {
                 "relevant": len(cards),
                 "threshold": source.relevance.threshold,
