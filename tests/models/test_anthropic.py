@@ -59,20 +59,6 @@ def test_thoughts_are_left_out_and_several_texts_are_one():
     assert answered(message(None, content=content), api=API).text == "ab"
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (None, Usage()),
-        ({"input_tokens": 3, "output_tokens": 2}, Usage(3, 0, 2)),
-        ({"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": None}, Usage(3, 0, 2)),
-        ({"input_tokens": -1, "output_tokens": 2}, Usage()),
-        ("many", Usage()),
-    ],
-)
-def test_usage_that_is_absent_or_nonsense_is_zero_and_costs_no_reply(usage, expected):
-    assert answered(message("4", usage=usage), api=API).usage == expected
-
-
 def test_a_model_that_takes_no_temperature_is_asked_without_it_from_then_on(caplog):
     def newer(seen):
         if "temperature" in seen.body:
