@@ -639,9 +639,9 @@ class Servers:
         assert fault is not None
         raise fault
 
-    def _rank(self, remote: ChatModel) -> tuple[float, int]:
-        rest = max(0.0, self._rest_until[remote] - time.monotonic())
-        return rest, self._under_way[remote]
+    def _rank(self, remote: ChatModel) -> tuple[bool, int]:
+        rests = self._rest_until[remote] > time.monotonic()
+        return rests, self._under_way[remote]
 
     async def aclose(self) -> None:
         """Close the connections to every server."""

@@ -118,7 +118,7 @@ class Limited(Wrapper):
                 "%s is rate limited: calls pause (%s)", self.name, error.message
             )
         seconds = now - self._refused_since
-        pause = self._base if error.retry_after is None else error.retry_after
+        pause = error.retry_after or self._base
         why = ""
         if pause > self._deadline:
             why = f"asks to wait {pause:.0f} s, longer than a call may take"
