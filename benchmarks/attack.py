@@ -31,7 +31,7 @@ GROUPS = {
     "kill -9, full disks and eight writers at once on one tree": ("faults/test_store_faults",),
     "faults of providers, proxies and TLS": (
         *("faults/test_provider_faults", "models/test_http", "models/test_limits", "models/test_endpoints"),
-        *("models/test_openai", "models/test_anthropic", "models/test_batch"),
+        *("models/test_openai", "models/test_batch"),
     ),
     "odd bills and caps": ("attacks/test_calls", "models/test_budget"),
     "links, pipes, devices and folders in the place of files": ("attacks/test_links", "runs/test_shards"),

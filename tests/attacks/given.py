@@ -107,11 +107,7 @@ ACTIONS: dict[str, Attack] = {
     "replay": (runs, Replay, ("calls/one.jsonl",)),
     "run view": (runs, viewed, ("run.json", "traces.jsonl", "calls/one.jsonl")),
     "learn": (learners, stepped, ("learn/learn.json", "learn/steps.jsonl", "learn/lock", "learn/calls/one.jsonl")),
-    "learn report": (
-        learners,
-        report_of,
-        ("learn/learn.json", "learn/steps.jsonl", "learn/"),
-    ),
+    "learn report": (learners, report_of, ("learn/learn.json", "learn/steps.jsonl", "learn/")),
     "learn costs": (learners, lambda at: read_bill(at / "learn"), ("learn/bill.json",)),
     "inbox read": (an_inbox, lambda at: Inbox(at).read("propose-1"), ("propose-1.request.md",)),
     "inbox write": (

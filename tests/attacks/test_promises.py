@@ -31,7 +31,7 @@ from kace.models.scripted import Scripted, steady
 from kace.problems import load_problems
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
-from tests.models.chat_server import ChatServer, completion, says
+from tests.models.chat_server import ChatServer, certify, completion, says
 
 PRICE = Price(1.0, 10.0)
 KEY = "canary/key+0123456789"
@@ -67,15 +67,7 @@ def test_a_call_that_is_cancelled_under_way_is_charged_and_one_that_queues_is_no
 def broken_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, list[int]]]:
     """A server that takes whole requests over TLS, then sends a record that no key fits."""
     folder = tmp_path_factory.mktemp("tls")
-    names = ["-subj", "/CN=model", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    try:
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, *files]
-        subprocess.run(command, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("needs the openssl command to make a certificate")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    context = certify(folder)
     taken: list[int] = []
 
     def answer(connection: socket.socket) -> None:
@@ -287,14 +279,6 @@ def test_two_problems_with_one_id_and_an_endless_id_are_refused(tmp_path: Path):
     path.write_text(json.dumps({"id": "x" * 100_000, "problem": "1?"}) + "\n")
     with pytest.raises(UsageError, match="the id has more than 200 characters"):
         load_problems(path)
-
-
-def test_no_more_rows_are_read_than_the_limit(tmp_path: Path):
-    path = tmp_path / "p.jsonl"
-    path.write_text('{"problem": "1?"}\n{"problem": "2?"}\nnot JSON\n')
-    assert len(load_problems(path, limit=2)) == 2
-    done = run_kace(tmp_path, "solve", "--file", "p.jsonl", "--limit", "2", *DICE)
-    assert done.returncode == 0, done.stderr
 
 
 # Keys

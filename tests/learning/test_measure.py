@@ -327,7 +327,7 @@ def a_lift(effect: float, helps: float, *rows: CardVotes) -> Lift:
     return Lift(effect=effect, **interval, helps=helps, carries=helps, shown=48, hidden=52, problems=9, votes=rows)
 
 
-FIRE = Fire(n_shown=5, shown_correct=3, shown_wrong=2)
+FIRE = Fire(n_shown=5, shown_correct=3, shown_wrong=2, tiers={MS: 5}, problems=("P1",))
 GAIN, LOSS = votes("p", 3, 3, 0, 3), votes("q", 0, 3, 3, 3)
 
 

@@ -190,8 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
                 counts |= {"succeeded": good, bad: len(job.keys) - good}
             url = f"{self.world.url}/v1/messages/batches/{job.id}/results" if over and self.world.results else None
             status = "ended" if over else "in_progress"
-            times = {"expires_at": "2099-01-01T00:00:00Z", "created_at": "2026-01-01T00:00:00Z"}
-            return {"id": job.id, "processing_status": status, "request_counts": counts, "results_url": url, **times}
+            return {"id": job.id, "processing_status": status, "request_counts": counts, "results_url": url}
         ended = over and job.status != "failed" and self.world.results
         good = self._answered(job) if ended else 0
         counts = {"total": len(job.keys), "completed": good, "failed": len(job.keys) - good if ended else 0}
@@ -203,7 +202,6 @@ class _Handler(BaseHTTPRequestHandler):
             "errors": {"data": job.errors} if job.errors else None,
             "request_counts": counts,
             "metadata": {"kace": job.tag} if job.tag else None,
-            "expires_at": 4_070_908_800,
         }
 
     def _answered(self, job: ServedJob) -> int:
@@ -270,22 +268,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self.world.create(place, self.owner, None, 100_000, 256_000_000)
 
     def _upload(self, path: Path) -> None:
-        """Keep the file of a form, piece by piece."""
-        boundary = self.headers["content-type"].partition("boundary=")[2]
-        left, head = int(self.headers["content-length"]), b""
-        while head.count(b"\r\n\r\n") < 2:
-            line = self.rfile.readline()
-            left, head = left - len(line), head + line
-        tail = len(f"\r\n--{boundary}--\r\n")
-        with path.open("wb") as file:
-            left -= tail
-            while left:
-                piece = self.rfile.read(min(left, 1 << 18))
-                if not piece:
-                    raise ConnectionResetError
-                left -= len(piece)
-                file.write(piece)
-        self.rfile.read(tail)
+        """Keep the file of a form, which is its last field."""
+        form = self.rfile.read(int(self.headers["content-length"]))
+        path.write_bytes(form.split(b"\r\n\r\n", 2)[2].rpartition(b"\r\n--")[0])
 
 
 def _completion(text: str) -> dict[str, object]:

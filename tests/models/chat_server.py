@@ -12,13 +12,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import shutil
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import pytest
 
 JSON = {"content-type": "application/json"}
 
@@ -30,16 +35,11 @@ class Answer:
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)
-    delay: float = 0.0
-    """Seconds before the first byte."""
-    until: Callable[[], bool] | None = None
-    """Nothing is sent before this holds."""
-    drip: float = 0.0
-    """Seconds between single bytes of the body."""
-    reset: bool = False
-    """Send half of the body, then reset the connection."""
-    endless: bool = False
-    """Repeat the body until the client goes away."""
+    delay: float = 0.0  # seconds before the first byte
+    until: Callable[[], bool] | None = None  # nothing is sent before this holds
+    drip: float = 0.0  # seconds between single bytes of the body
+    reset: bool = False  # send half of the body, then reset the connection
+    endless: bool = False  # repeat the body until the client goes away
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ class Seen:
     headers: Mapping[str, str]
     body: dict[str, Any]
     at: float
-    peer: tuple[str, int]
-    """The client's end of the connection."""
+    peer: tuple[str, int]  # the client's end of the connection
 
 
 Script = Sequence[Answer] | Callable[[Seen], Answer]
@@ -82,12 +81,7 @@ def error(status: int, message: str = "no", *, headers: Mapping[str, str] | None
 # Anthropic's Messages API
 
 
-USAGE = {
-    "input_tokens": 20,
-    "cache_creation_input_tokens": 300,
-    "cache_read_input_tokens": 1000,
-    "output_tokens": 7,
-}
+USAGE = {"input_tokens": 20, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 1000, "output_tokens": 7}
 
 
 def message(text: str | None, *, stop: str = "end_turn", **fields: object) -> Answer:
@@ -112,6 +106,19 @@ def fault(
     """An error in the shape Anthropic uses."""
     body = json.dumps({"type": "error", "error": {"type": kind, "message": said}, "request_id": "req_1"}).encode()
     return Answer(body, status=status, headers={**JSON, **(headers or {})})
+
+
+def certify(folder: Path) -> ssl.SSLContext:
+    """A server's side of TLS with a fresh certificate for 127.0.0.1, which is `cert.pem` in the folder."""
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    names = ["-subj", "/CN=model", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command to make a certificate")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, *files]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context
 
 
 class ChatServer:

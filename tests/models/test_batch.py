@@ -194,7 +194,7 @@ def test_without_waiting_a_second_command_collects_and_submits_only_what_is_miss
     hasty = Desk(tmp_path / "run", server.url, kind, wait=False)
     assert all(isinstance(reply, Submitted) for reply in hasty.ask(*MANY[:30]))
     again = hasty.ask(*MANY)
-    assert "2 jobs under way" in str(again[0]) and "40 requests" in str(again[0])
+    assert "2 jobs under way" in str(again[0]) and "0 of 40 requests done" in str(again[0])
     assert [len(job.keys) for job in server.jobs] == [30, 10]
     server.jobs[0].status = "completed"
     third = hasty.ask(*MANY)
@@ -204,18 +204,17 @@ def test_without_waiting_a_second_command_collects_and_submits_only_what_is_miss
     assert set(server.submitted.values()) == {1}
 
 
-@pytest.mark.parametrize("step", ["before the upload", "after the upload", "before the job", "after the job"])
-def test_a_lost_reply_never_submits_twice(desk: Desk, server: BatchServer, kind: str, step: str):
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [
+        *(("before the upload", 1), ("after the upload", 1), ("before the job", 1), ("after the job", 1)),
+        *(("status", 2), ("results", 2), ("half of the results", 2), ("list", 2)),
+    ],
+)
+def test_a_lost_connection_never_submits_twice(desk: Desk, server: BatchServer, kind: str, step: str, times: int):
     if kind == "anthropic" and "upload" in step:
         pytest.skip("has no upload")
-    left = drop(server, step, 1)
-    assert texts(desk.ask(*MANY)) == boxed(40)
-    assert not left and set(server.submitted.values()) == {1}
-
-
-@pytest.mark.parametrize("step", ["status", "results", "half of the results", "list"])
-def test_a_connection_lost_while_waiting_is_tried_again(desk: Desk, server: BatchServer, step: str):
-    left = drop(server, step, 2)
+    left = drop(server, step, times)
     assert texts(desk.ask(*MANY)) == boxed(40)
     assert not left and set(server.submitted.values()) == {1}
 

@@ -60,11 +60,6 @@ def test_a_probability_of_one_may_come_out_as_slightly_more():
     assert read_confidence([token(1.2e-7), token(-1.0)]) == Confidence(-0.5)
 
 
-def ask(server: ChatServer, *requests: Request) -> list[Reply]:
-    replies: list[Reply] = outcomes(opened(server.url, key=None), *requests)
-    return replies
-
-
 def with_logprobs(tokens: Sequence[object]) -> Answer:
     """A reply as vLLM writes it."""
     body = completion({"role": "assistant", "content": "4", "reasoning_content": None, "tool_calls": []})
@@ -74,7 +69,7 @@ def with_logprobs(tokens: Sequence[object]) -> Answer:
 
 def test_log_probabilities_are_asked_for_only_where_they_are_wanted():
     with ChatServer([says("4"), with_logprobs([token(-1.0, *[-2.0] * 5)])]) as server:
-        without, told = ask(server, PLAIN, SURE)
+        without, told = outcomes(opened(server.url), PLAIN, SURE)
     plain, asked = (seen.body for seen in server.requests)
     assert {key: asked[key] for key in asked.keys() - plain.keys()} == {"logprobs": True, "top_logprobs": 1}
     assert without.confidence is None
@@ -95,7 +90,7 @@ def test_a_server_that_refuses_them_is_asked_without_and_it_is_said_once(
     refusal: Answer, caplog: pytest.LogCaptureFixture
 ):
     with ChatServer([refusal, says("4")]) as server, caplog.at_level(logging.WARNING):
-        replies = ask(server, SURE, SURE, SURE)
+        replies = outcomes(opened(server.url), SURE, SURE, SURE)
     assert [reply.confidence for reply in replies] == [None] * 3
     assert ["logprobs" in seen.body for seen in server.requests] == [True, False, False, False]
     assert not any("top_logprobs" in seen.body for seen in server.requests[1:])
@@ -115,19 +110,12 @@ class Sure(Scripted):
 
 def test_a_kept_call_keeps_its_confidence_and_stands_for_no_call_that_asked_for_less_or_more(tmp_path: Path):
     model = Sure(steady)
-
-    async def heard(request: Request) -> Reply:
-        cached = Cached(model, CallStore(tmp_path))
-        try:
-            return await cached.complete(request)
-        finally:
-            cached.store.close()
-
-    first, again, plain = (asyncio.run(heard(request)) for request in (SURE, SURE, PLAIN))
+    cached = Cached(model, CallStore(tmp_path))
+    first, again, plain = (asyncio.run(cached.complete(request)) for request in (SURE, SURE, PLAIN))
     assert first.confidence == again.confidence == SOME
     assert again.cached and not plain.cached and plain.confidence is None
     assert model.calls == 2
-    replayed = asyncio.run(Replay(tmp_path).complete(SURE))
-    assert replayed.confidence == SOME
-    kept = [line for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
-    assert sorted("confidence" in line for line in kept) == [False, True]
+    cached.store.close()
+    assert asyncio.run(Replay(tmp_path).complete(SURE)).confidence == SOME
+    (kept,) = tmp_path.glob("*.jsonl")
+    assert sorted("confidence" in line for line in kept.read_text().splitlines()) == [False, True]

@@ -1,8 +1,6 @@
 """The HTTP client on real sockets: broken replies, reused connections, proxies and certificates."""
 
 import asyncio
-import ssl
-import subprocess
 from contextlib import suppress
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from kace.errors import KaceError
 from kace.models.base import Transient
 from kace.models.http import HttpClient
-from tests.models.chat_server import ChatServer, says
+from tests.models.chat_server import ChatServer, certify, says
 
 OK = b"HTTP/1.1 200 OK\r\n"
 FOUR = OK + b"content-length: 4\r\n\r\nfour"
@@ -205,16 +203,7 @@ def test_a_proxy_of_another_kind_is_refused_with_the_fix(monkeypatch):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
-    key, found = folder / "key.pem", folder / "cert.pem"
-    names = ["-subj", "/CN=model", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, "-keyout", key, "-out", found]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("needs the openssl command to make a certificate")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(found, key)
-    return found, context
+    return folder / "cert.pem", certify(folder)
 
 
 def over_tls(url, times=3):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -23,18 +23,15 @@ from kace.models.base import (
     Finish,
     Message,
     ModelError,
+    Reply,
     Request,
     Role,
     Sampling,
     Transient,
     chat,
 )
-from kace.models.local import (
-    LocalModel,
-    _turn_of,
-    find_weights,
-    pull,
-)
+from kace.models.local import LocalModel, _turn_of, find_weights, pull
+from tests.one_loop import LOOP
 
 T = TypeVar("T")
 NAME = "smollm2-135m"
@@ -68,7 +65,28 @@ def endless(text: str, index: int = 0) -> Request:
     return ask(f"{text} Write the numbers from 1 to 10000 in words, one a line.", index, max_tokens=3000, temperature=0)
 
 
+@pytest.fixture(scope="module")
+def model(cache: Path) -> Iterator[LocalModel]:
+    """A model of two slots for the tests that ask nothing of its first state."""
+    opened = LocalModel(NAME, cache=cache, slots=2)
+    yield opened
+    LOOP.run(opened.aclose())
+
+
+def complete(model: LocalModel, *requests: Request) -> list[Reply]:
+    """The replies to requests that are made side by side."""
+
+    async def work() -> list[Reply]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(model.complete(request)) for request in requests]
+        return [task.result() for task in tasks]
+
+    return LOOP.run(work())
+
+
 def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], **sizes: int) -> T:
+    """What some work returns with a model of its own."""
+
     async def run() -> T:
         model = LocalModel(NAME, cache=cache, **{"slots": 2, **sizes})
         try:
@@ -76,7 +94,7 @@ def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], **sizes: int)
         finally:
             await model.aclose()
 
-    return asyncio.run(run())
+    return LOOP.run(run())
 
 
 async def wait_for_tokens(model: LocalModel) -> None:
@@ -95,46 +113,56 @@ async def slots(model: LocalModel) -> list[dict[str, object]]:
 
 
 @model_test
-def test_asking_how_sure_it_is_changes_nothing_in_what_it_says(cache: Path):
-    async def work(model: LocalModel) -> None:
-        asked = ask("Tell me about cats.")
-        await model.complete(asked)  # from now on the prompt is cached, and rounded the same
-        plain, sure = await model.complete(asked), await model.complete(replace(asked, logprobs=True))
-        assert plain.text == sure.text and plain.confidence is None and sure.confidence is not None
-        assert sure.confidence.logprob < 0
-
-    using(cache, work)
+def test_asking_how_sure_it_is_changes_nothing_in_what_it_says(model: LocalModel):
+    asked = ask("Tell me about cats.")
+    complete(model, asked)  # from now on the prompt is cached, and rounded the same
+    (plain,) = complete(model, asked)
+    (sure,) = complete(model, replace(asked, logprobs=True))
+    assert plain.text == sure.text and plain.confidence is None and sure.confidence is not None
+    assert sure.confidence.logprob < 0
 
 
 @model_test
-def test_more_attempts_than_slots_are_all_answered(cache: Path):
-    async def work(model: LocalModel) -> None:
-        assert isinstance(model, ChatModel) and model.name == f"local/{NAME}"
-        assert find_weights(NAME).sha256 in model.identity
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(model.complete(ask("Tell me about cats.", index))) for index in range(5)]
-        replies = [task.result() for task in tasks]
-        assert len({reply.text for reply in replies}) == 5, "each attempt has its own seed"
-        assert all(reply.finish is Finish.LENGTH and reply.usage.output == 24 for reply in replies)
-        assert all(reply.seconds > 0 and not reply.cached for reply in replies)
+def test_more_attempts_than_slots_are_all_answered(model: LocalModel):
+    assert isinstance(model, ChatModel) and model.name == f"local/{NAME}"
+    assert find_weights(NAME).sha256 in model.identity
+    replies = complete(model, *[ask("Tell me about cats.", index) for index in range(5)])
+    assert len({reply.text for reply in replies}) == 5, "each attempt has its own seed"
+    assert all(reply.finish is Finish.LENGTH and reply.usage.output == 24 for reply in replies)
+    assert all(reply.seconds > 0 and not reply.cached for reply in replies)
 
-    using(cache, work)
+
+ODD = ("geometry", "mixed: a, b", 'say "no"', "back\\slash", "two\nlines", "naïve [x] | (y)*", "😀")
 
 
 @model_test
-def test_a_second_attempt_reuses_the_prefix_it_shares_with_the_first(cache: Path):
+def test_a_reply_held_to_choices_is_always_one_of_them(model: LocalModel):
+    requests = [ask("Which animal barks?", index, temperature=1.5, max_tokens=64) for index in range(6)]
+    replies = complete(model, *[replace(request, choices=ODD) for request in requests])
+    assert {reply.text for reply in replies} <= set(ODD)
+    assert all(reply.finish is Finish.STOP for reply in replies)
+
+
+@model_test
+def test_a_killed_engine_fails_its_attempt_and_serves_the_next(model: LocalModel):
+    async def work() -> None:
+        task = asyncio.create_task(model.complete(endless("Please.")))
+        await wait_for_tokens(model)
+        os.kill((await asyncio.to_thread(model._start))._process.pid, signal.SIGKILL)
+        with pytest.raises(Transient, match="the local engine ended"):
+            await task
+
+    LOOP.run(work())
+    assert complete(model, ask("Hello."))[0].text
+
+
+@model_test
+def test_a_prefix_is_read_once_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
     async def work(model: LocalModel) -> None:
         first = await model.complete(ask("What is the square of 7? Think of algebra.", 0))
         second = await model.complete(ask("What is the square of 7? Think of geometry.", 1))
         assert first.usage.cached == 0
         assert second.usage.cached > 0.8 * second.usage.input
-
-    using(cache, work)
-
-
-@model_test
-def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
-    async def work(model: LocalModel) -> None:
         again = [await model.complete(ask("Tell me a story.", 3)) for _ in range(3)]
         # The first reply fills the prefix cache; those after it start from the same state.
         assert again[1].text == again[2].text
@@ -142,23 +170,6 @@ def test_the_same_seed_repeats_a_sample_and_another_does_not(cache: Path):
         assert other.text != again[2].text
 
     using(cache, work, slots=1)
-
-
-ODD = ("geometry", "mixed: a, b", 'say "no"', "back\\slash", "two\nlines", "naïve [x] | (y)*", "😀")
-
-
-@model_test
-def test_a_reply_held_to_choices_is_always_one_of_them(cache: Path):
-    async def work(model: LocalModel) -> None:
-        text = "Which animal barks?"
-        requests = [replace(ask(text, index, temperature=1.5, max_tokens=64), choices=ODD) for index in range(6)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(model.complete(request)) for request in requests]
-        replies = [task.result() for task in tasks]
-        assert {reply.text for reply in replies} <= set(ODD)
-        assert all(reply.finish is Finish.STOP for reply in replies)
-
-    using(cache, work)
 
 
 @model_test
@@ -193,19 +204,6 @@ def test_a_prompt_longer_than_the_context_is_a_failed_attempt(cache: Path):
 
 
 @model_test
-def test_a_killed_engine_fails_its_attempt_and_serves_the_next(cache: Path):
-    async def work(model: LocalModel) -> None:
-        task = asyncio.create_task(model.complete(endless("Please.")))
-        await wait_for_tokens(model)
-        os.kill((await asyncio.to_thread(model._start))._process.pid, signal.SIGKILL)
-        with pytest.raises(Transient, match="status -9"):
-            await task
-        assert (await model.complete(ask("Hello."))).text
-
-    using(cache, work)
-
-
-@model_test
 def test_closing_ends_what_is_under_way_and_what_comes_after(cache: Path):
     async def work(model: LocalModel) -> None:
         task = asyncio.create_task(model.complete(endless("Please.")))
@@ -228,18 +226,15 @@ def test_two_models_of_one_file_and_two_event_loops_work(cache: Path):
     second = LocalModel(str(cache / find_weights(NAME).file), cache=cache, slots=1)
     assert first.identity == second.identity and first.name != second.name
 
-    async def both() -> None:
+    async def both() -> list[Reply]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(model.complete(ask("Hello."))) for model in (first, first, second, second)]
-        assert all(task.result().text for task in tasks)
+        return [task.result() for task in tasks]
 
-    async def close() -> None:
-        await first.aclose()
-        await second.aclose()
-
-    asyncio.run(both())
-    asyncio.run(both())
-    asyncio.run(close())
+    for _ in range(2):
+        assert all(reply.text for reply in asyncio.run(both()))
+    for model in (first, second):
+        asyncio.run(model.aclose())
 
 
 SCRIPT = """

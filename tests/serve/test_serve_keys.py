@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -17,7 +16,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from tests.command import OURS, run_kace
+from tests.command import environment, run_kace
 from tests.models.chat_server import Answer, ChatServer, says
 from tests.serve.running import Running, Watched
 
@@ -30,11 +29,10 @@ PROBLEM = [{"role": "user", "content": "What is 6 times 7?"}]
 @contextmanager
 def kace_serve(folder: Path, *arguments: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`kace serve` as a user starts it, and its base URL."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}  # noqa: TID251
     with subprocess.Popen(
         [sys.executable, "-m", "kace", "serve", "--port", "0", *arguments],
         cwd=folder,
-        env={**kept, "KACE_CACHE_DIR": str(folder / "cache"), **env},
+        env=environment(folder, **env),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -154,11 +154,6 @@ def test_a_provider_that_fails_is_a_502_the_client_does_not_repeat(error: Except
     assert model.calls == (10 if code == "upstream_failed" else 2)
 
 
-def paid(error: openai.APIError) -> dict[str, object]:
-    assert isinstance(error.body, dict)
-    return error.body
-
-
 class Dear(Watched):
     """A model that somebody sends a bill for: half of the tokens it might write, at a dollar a million."""
 
@@ -178,8 +173,7 @@ def test_the_servers_caps_hold_for_each_request(stream: bool):
             for _ in range(2):
                 with pytest.raises(openai.APIError) as raised:
                     list(client.chat.completions.create(model="kace", messages=PROBLEM, stream=stream))
-    body = paid(raised.value)
-    assert (body["code"], body["message"]) == ("budget_exceeded", "the cap of 4 calls is reached")
+    assert (raised.value.code, raised.value.body["message"]) == ("budget_exceeded", "the cap of 4 calls is reached")
 
 
 def test_a_money_cap_holds_by_the_price():
@@ -190,7 +184,7 @@ def test_a_money_cap_holds_by_the_price():
             with pytest.raises(openai.APIStatusError) as raised:
                 client.chat.completions.create(model="kace", messages=PROBLEM)
     assert raised.value.status_code == 402
-    assert "might pass the cap" in str(paid(raised.value)["message"])
+    assert "might pass the cap" in str(raised.value.body)
     assert model.calls == 2, "two attempts; a third might have been too dear"
 
 
@@ -199,7 +193,7 @@ def test_what_an_unknown_price_comes_to_is_not_zero():
         assert client.chat.completions.create(model="kace", messages=PROBLEM).kace["usd"] is None
 
 
-def test_earlier_turns_are_read_before_the_problem(client: OpenAI, server: Running):
+def test_earlier_turns_are_read_before_the_problem():
     seen: list[str] = []
 
     def script(request: Request) -> str:
@@ -228,4 +222,7 @@ def test_a_browser_sees_that_it_runs_and_every_request_is_logged_without_its_bod
             assert b"kace is running with scripted/watched" in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{running.url}/%0Aforged")
-    assert [re.sub(r"\d+\.\d s$", "_ s", line) for line in running.log] == ["GET / 200 _ s", "GET /%0Aforged 401 _ s"]
+    assert [re.sub(r"\d+\.\d s$", "_ s", line) for line in running.log] == [
+        "GET / 200 _ s",
+        "GET /%0Aforged 401 _ s",
+    ]

@@ -14,7 +14,6 @@ import kace
 from kace.cards.store import open_tree
 from kace.config import tree_path
 from kace.errors import keep_secret
-from kace.ladder.record import Solution
 from kace.models.base import Failure, ModelError, Reply, Request
 from kace.models.cache import read_calls
 from kace.models.scripted import dice
@@ -34,10 +33,6 @@ def told_by(base_url: str, text: str, **more: object) -> dict[str, Any]:
     """The `kace` object of a reply, with its usage."""
     reply = ask(base_url, text, **more)
     return {**reply["kace"], "usage": reply["usage"], "content": reply["choices"][0]["message"]["content"]}
-
-
-def solved(folder: Path) -> list[Solution]:
-    return recorded(folder)
 
 
 def texts(folder: Path) -> list[str]:
@@ -82,13 +77,15 @@ def test_asked_twice_it_is_kept_once_and_paid_once(tmp_path: Path):
         other = told_by(server.base_url, BUS, seed=5)
         assert other["calls"] == {"solver": model.calls - calls}, "another seed draws other samples"
     assert texts(tmp_path) == [BUS]
-    assert [(each.problem, each.seed) for each in solved(tmp_path)] == [(kace.Problem(BUS).id, seed) for seed in (0, 5)]
+    assert [(each.problem, each.seed) for each in recorded(tmp_path)] == [
+        (kace.Problem(BUS).id, seed) for seed in (0, 5)
+    ]
     assert len(paid(tmp_path)) == model.calls
     with Running(model, record=tmp_path) as server:  # nor after a restart
         made = model.calls
         assert told_by(server.base_url, BUS)["answer"] == first["answer"]
         assert model.calls == made
-    assert len(solved(tmp_path)) == 2
+    assert len(recorded(tmp_path)) == 2
 
 
 class Moody(Watched):
@@ -109,7 +106,7 @@ def test_a_solve_that_the_provider_failed_is_replaced_by_the_next(tmp_path: Path
             told_by(server.base_url, BUS)
         model.broken = False
         assert told_by(server.base_url, BUS)["answer"] == "42"
-    assert [each.failed for each in solved(tmp_path)] == [True, False]
+    assert [each.failed for each in recorded(tmp_path)] == [True, False]
     assert [each.answer for each in Table.open(tmp_path).solutions()] == ["42"]
 
 
@@ -165,7 +162,7 @@ def test_on_a_full_disk_a_request_is_refused_before_it_is_paid(tmp_path: Path):
                 with pytest.raises(AssertionError, match="cannot write"):
                     told_by(server.base_url, f"{n}?")
     assert model.calls == 2
-    assert texts(tmp_path) == ["before?"] and len(solved(tmp_path)) == 1
+    assert texts(tmp_path) == ["before?"] and len(recorded(tmp_path)) == 1
 
 
 def test_a_key_inside_a_problem_is_not_kept(tmp_path: Path):
@@ -175,11 +172,11 @@ def test_a_key_inside_a_problem_is_not_kept(tmp_path: Path):
     with Running(echo, record=tmp_path) as server:
         told_by(server.base_url, f"My key is {secret}. What is 6 times 7?")
     assert texts(tmp_path) == ["My key is [redacted]. What is 6 times 7?"]
-    assert [each.problem for each in solved(tmp_path)] == [kace.Problem(*texts(tmp_path)).id]
+    assert [each.problem for each in recorded(tmp_path)] == [kace.Problem(*texts(tmp_path)).id]
     assert all(secret.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_problem_texts_can_be_left_out(tmp_path: Path):
     with Running(Watched(), record=tmp_path, problem_texts=False) as server:
         told_by(server.base_url, BUS)
-    assert len(solved(tmp_path)) == 1 and not texts(tmp_path)
+    assert len(recorded(tmp_path)) == 1 and not texts(tmp_path)

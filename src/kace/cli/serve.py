@@ -57,7 +57,7 @@ def command(
     key = config.serve_key.get_secret_value() if config.serve_key else None
     # The port is opened first: the imports below take a while.
     with listening(host, port, key=key, option="KACE_SERVE_KEY") as opened:
-        from kace.serve.app import ServerOptions, disable_full_collections, run
+        from kace.serve.app import ServerOptions, run
 
         prepare(config)
 
@@ -72,7 +72,6 @@ def command(
         def print_address(url: str) -> None:
             note(f"kace: {config.model} on {url}/v1 (Ctrl-C ends)")
 
-        disable_full_collections()
         asyncio.run(run(server, opened, ready=print_address))
     note("kace: every request has ended")
 

@@ -16,6 +16,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from kace.cards.card import (
     CardLift,
@@ -62,7 +63,8 @@ class Fire(StepResult):
     n_shown: int  # solves in which some tier read it
     shown_correct: int
     shown_wrong: int
-    tiers: dict[str, int] = {}  # how often each tier read it
+    tiers: dict[str, int] = Field(default_factory=dict)
+    """How often each tier read it."""
     problems: tuple[str, ...] = ()
 
 

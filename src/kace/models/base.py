@@ -182,7 +182,6 @@ class ModelError(Exception):
     """A call that failed. The attempt records `failure` and counts as wrong."""
 
     billed = True  # whether the provider may charge for it; false for a refused request
-    retry_after: float | None = None  # seconds until another try, if known
 
     def __init__(self, failure: Failure, message: str) -> None:
         # Without `super`: pickling, as Ray does, needs the arguments as given.
@@ -193,21 +192,18 @@ class ModelError(Exception):
         return self.message
 
 
-class RateLimited(ModelError):
-    """The provider limits the rate of calls."""
-
-    billed = False
+class Transient(ModelError):
+    """A fault worth another try: a dropped connection, a 5xx, an unreadable body."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(Failure.PROVIDER_ERROR, message)
         self.retry_after = retry_after
 
 
-class Transient(ModelError):
-    """A fault worth another try: a dropped connection, a 5xx, an unreadable body."""
+class RateLimited(Transient):
+    """The provider limits the rate of calls."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(Failure.PROVIDER_ERROR, message)
+    billed = False
 
 
 def lacks_room(message: str) -> bool:

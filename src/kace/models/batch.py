@@ -25,6 +25,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
@@ -44,7 +45,6 @@ from kace.models.base import (
     AttemptKey,
     ChatModel,
     ModelError,
-    RateLimited,
     Reply,
     Request,
     Transient,
@@ -137,7 +137,8 @@ class Batched(Wrapper):
         while True:
             left_out = self._jobs.remote.left_out
             try:
-                return await self._wait_for(key, request)
+                reply = await self._wait_for(key, request)
+                return replace(reply, cached=False)
             except Unfinished as error:
                 fault = error
             await sent_again(fault)
@@ -156,7 +157,7 @@ class Batched(Wrapper):
         # Perhaps from an earlier process's batch, since this call was looked up.
         kept = self._calls.get(key)
         if kept:
-            return replace(kept, cached=False)
+            return kept
         if self._broken:
             raise self._broken
         reply = asyncio.Future[Reply]()
@@ -187,7 +188,7 @@ class Batched(Wrapper):
                     if not self._wait:
                         raise Submitted(self.progress(), fix=LATER)
                     log.info("batch: %s", self.progress())
-                except (RateLimited, Transient) as error:
+                except Transient as error:
                     misses += 1
                     if misses > MISSES:
                         raise
@@ -209,7 +210,7 @@ class Batched(Wrapper):
         if reply.done():
             return
         if isinstance(outcome, Reply):
-            reply.set_result(replace(outcome, cached=False))
+            reply.set_result(outcome)
         else:
             reply.set_exception(outcome)
 
@@ -252,7 +253,7 @@ class Batched(Wrapper):
         self._open.append(batch)
         try:
             batch.job = await self._jobs.submit(lines, batch.tag)
-        except (RateLimited, Transient):
+        except Transient:
             raise
         except (ModelError, KaceError):
             self._drop(batch)
@@ -503,10 +504,8 @@ class Jobs(ABC):
                 raise Unfinished(fault.message) from None
         response = Response(status, {}, data)
         error = self.remote.error_of(response)
-        name = self.remote.find_unsupported(response, frozenset())
-        if name:
-            self.remote.leave_out(name)
-        if name or isinstance(error, RateLimited | Transient):
+        rejected = self.remote.leave_out_rejected(response, frozenset())
+        if rejected or isinstance(error, Transient):
             raise Unfinished(error.message)
         if isinstance(error, ModelError):
             error.billed = False
@@ -577,15 +576,12 @@ class OpenAIJobs(Jobs):
 
     async def submit(self, lines: Sequence[bytes], tag: str) -> str:
         """Upload the requests, and create a job of them that carries the tag."""
-
-        def read_id(fields: Any) -> str:
-            return str(fields["id"])
-
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
         file = io.BytesIO(b"\n".join(lines) + b"\n")
         form.add_field("file", file, filename=f"kace-{tag}.jsonl")
-        uploaded = await self._call(read_id, "POST", "/files", data=form)
+        name = itemgetter("id")
+        uploaded = await self._call(name, "POST", "/files", data=form)
         fields = {
             "input_file_id": uploaded,
             "endpoint": self.ENTRY["url"],

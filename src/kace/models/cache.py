@@ -129,9 +129,6 @@ class CallStore:
                     place = (segment, offset)
                     self._places[head.decode("ascii", "replace")] = place
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def __contains__(self, key: str) -> bool:
         return key[:HEAD] in self._places
 
@@ -217,23 +214,24 @@ class Cached(Wrapper):
         async with self._under_way.setdefault(key, asyncio.Lock()):
             try:
                 record = self.store.record(key)
-                if record is None:
-                    return await self._call(key, request)
-                if not record.prompt and self.store.prompts:
-                    self.store.keep(record, request)  # a batch had no request
-                return record.reply()
+                if record is not None:
+                    if not record.prompt and self.store.prompts:
+                        self.store.keep(
+                            record, request
+                        )  # a batch had no request
+                    return record.reply()
+                self.store.check_room()
+                reply = await self.model.complete(request)
+                if key in self.store:  # a batch keeps its replies itself
+                    return reply
+                record = CallRecord.of(
+                    key, self.identity, request.attempt, reply
+                )
+                self.store.keep(record, request)
+                # Exactly what a later run will read.
+                return replace(record.reply(), cached=reply.cached)
             finally:
                 self._under_way.pop(key, None)
-
-    async def _call(self, key: str, request: Request) -> Reply:
-        self.store.check_room()
-        reply = await self.model.complete(request)
-        if key in self.store:  # a batch keeps its replies itself
-            return reply
-        record = CallRecord.of(key, self.identity, request.attempt, reply)
-        self.store.keep(record, request)
-        # Exactly what a later run will read.
-        return replace(record.reply(), cached=reply.cached)
 
     async def aclose(self) -> None:
         """Close the inner model and the store."""
@@ -269,27 +267,24 @@ class Replay:
     def __init__(self, path: Path, *, teacher: bool = False) -> None:
         folder = inside(path, "calls") if (path / "calls").is_dir() else path
         self._records: dict[str, CallRecord] = {}
-        models: dict[str, None] = {}
+        self.name = f"replay/{path}"
+        # The recorded model's, so that requests have the keys of the recording.
+        self.identity = ""
         for record in read_calls(folder):
             if (record.tier == TEACHER) is teacher:
                 self._records[record.key] = record
-                models[record.model] = None
-        if not models:
+                self.identity = record.model
+        if not self._records:
             raise DataError(
                 f"{path}: no recorded calls",
                 fix="name the calls folder of a run",
             )
-        self._models = list(models)
-        self.name = f"replay/{path}"
-        # The recorded model's, so that requests have the keys of the recording.
-        self.identity = self._models[0]
 
     async def complete(self, request: Request) -> Reply:
         """Return the recorded reply."""
-        for model in self._models:
-            record = self._records.get(request.digest(model))
-            if record is not None:
-                return record.reply()
+        record = self._records.get(request.digest(self.identity))
+        if record is not None:
+            return record.reply()
         at = request.attempt
         raise KaceError(
             f"{self.name}: no recording of problem {at.problem} {at.tier} "

@@ -44,19 +44,19 @@ class Exchange:
         answer = self.folder / f"{name}.reply.md"
         if not question.exists():  # else it keeps its date
             write_atomic(question, _page(request, answer.name))
-        waiting = False
-        while not (text := await _read_settled(answer)):
+        text = await _read_settled(answer)
+        if not text:
             if not self.wait:
                 raise Outstanding((str(question),))
-            if not waiting:
-                waiting = True
-                log.warning(
-                    "waiting for the reply to %s; answer there, or in a browser: "
-                    "kace view %s",
-                    question,
-                    self.folder,
-                )
+            log.warning(
+                "waiting for the reply to %s; answer there, or in a browser: "
+                "kace view %s",
+                question,
+                self.folder,
+            )
+        while not text:
             await asyncio.sleep(POLL)
+            text = await _read_settled(answer)
         prompt = sum(len(message.content) for message in request.messages)
         output = len(text) // CHARS_PER_TOKEN
         usage = Usage(prompt // CHARS_PER_TOKEN, output=output)

@@ -94,7 +94,7 @@ class Response(NamedTuple):
     @property
     def text(self) -> str:
         """As much of the body as an error may need."""
-        return self.body[:40_000].decode("utf-8", "replace")[:10_000]
+        return self.body[:10_000].decode("utf-8", "replace")
 
 
 _UNSENT = (
@@ -308,8 +308,7 @@ class Remote(ABC):
         name: str,
     ) -> None:
         url = (base_url or self.URL).strip()
-        # A comma in the path: a list of addresses in which a later one is no URL.
-        if not is_http_address(url) or "?" in url or "," in urlsplit(url).path:
+        if not is_http_address(url) or "?" in url:
             raise UsageError(
                 f"'{one_line(url)}' is not a base URL",
                 fix="give one like http://localhost:8000/v1",
@@ -322,7 +321,7 @@ class Remote(ABC):
                 "or try: kace demo"
             )
             raise UsageError(f"no API key for '{name}'", fix=fix)
-        if not key.isascii() or not key.isprintable() or " " in key:
+        if not re.fullmatch("[!-~]*", key):
             raise UsageError(
                 f"{self.KEY} contains characters that no key has",
                 fix="copy the key again",
@@ -369,10 +368,8 @@ class Remote(ABC):
             fault = self.error_of(response)
             if isinstance(fault, ModelError):
                 fault.billed = False
-            parameter = self.find_unsupported(response, left_out)
-            if parameter is None:
+            if not self.leave_out_rejected(response, left_out):
                 raise fault
-            self.leave_out(parameter)
             await sent_again(fault)
 
     def read_reply(self, body: bytes, seconds: float) -> Reply:
@@ -389,11 +386,9 @@ class Remote(ABC):
             line = one_line(f"unreadable reply: {type(error).__name__} {error}")
         # Routers and gateways report an error inside a 200.
         if isinstance(fault, dict):
-            code = str(fault.get("code"))
-            line = one_line(
-                f"error in the reply: {fault.get('message') or code}"
-            )
-            if code == "429" or fault.get("type") == "rate_limit_error":
+            line = one_line(f"error in the reply: {fault}")
+            kind = fault.get("code") or fault.get("type")
+            if kind in (429, "rate_limit_error"):
                 raise RateLimited(line)
         raise Transient(line)
 
@@ -401,24 +396,24 @@ class Remote(ABC):
         """Close the connections of this event loop."""
         await self.client.aclose()
 
-    def leave_out(self, parameter: str) -> None:
-        """Send no request with an optional parameter from now on."""
-        if parameter not in self.left_out:
-            self.left_out |= {parameter}
-            what = "%s does not support '%s' for %s: left out from now on"
-            log.warning(what, self.url, parameter, self._model)
-
-    def find_unsupported(
+    def leave_out_rejected(
         self, response: Response, left_out: frozenset[str]
-    ) -> str | None:
-        """Return the optional parameter that an error response rejects."""
+    ) -> bool:
+        """Leave out the optional parameter that an error response rejects, if any.
+
+        `left_out` are those that its request did not have.
+        """
         text = response.text
         if response.status in (400, 403, 422) and _UNSUPPORTED.search(text):
             for name in self.OPTIONAL:
                 named = re.search(rf"\b{name}\b", text, re.I)
                 if named and name not in left_out:
-                    return name
-        return None
+                    if name not in self.left_out:
+                        what = "%s does not support '%s' for %s: left out from now on"
+                        log.warning(what, self.url, name, self._model)
+                    self.left_out |= {name}
+                    return True
+        return False
 
     def error_of(self, response: Response) -> ModelError | KaceError:
         """Return what an error response means."""
@@ -471,7 +466,6 @@ FINISH = {
     "refusal": Finish.FILTERED,
 }
 MAX_TEMPERATURE = 1.0  # Anthropic rejects a higher one
-EMPTY = "(empty)"  # replaces a turn without text, which Anthropic rejects
 
 
 class OpenAIModel(Remote):
@@ -544,13 +538,10 @@ class AnthropicModel(Remote):
         system: list[dict[str, object]] = []
         turns = []
         for message in request.messages:
-            text = message.content
-            empty = not text.strip()
-            if message.role is not Role.SYSTEM:
-                content = EMPTY if empty else text
-                turns.append({"role": message.role, "content": content})
-            elif not empty:
-                system.append({"type": "text", "text": text})
+            if message.role is Role.SYSTEM:
+                system.append({"type": "text", "text": message.content})
+            else:
+                turns.append(asdict(message))
         body: dict[str, object] = {
             "model": self._model,
             "max_tokens": request.sampling.max_tokens,
@@ -648,9 +639,9 @@ class Servers:
         assert fault is not None
         raise fault
 
-    def _rank(self, remote: ChatModel) -> tuple[float, int]:
-        rest = max(0.0, self._rest_until[remote] - time.monotonic())
-        return rest, self._under_way[remote]
+    def _rank(self, remote: ChatModel) -> tuple[bool, int]:
+        rests = self._rest_until[remote] > time.monotonic()
+        return rests, self._under_way[remote]
 
     async def aclose(self) -> None:
         """Close the connections to every server."""

@@ -25,9 +25,7 @@ log = logging.getLogger(__name__)
 CONNECTIONS = 64
 TRIES = 4  # of a call with `Transient` faults; 429s are retried to the deadline
 LONGEST_WAIT = 30.0
-# The run stops after so many 429s in a row over at least so many seconds. Many
-# providers count calls per minute.
-MOST_REFUSALS = 10
+# The run stops after nothing but 429s for so long. Many providers count calls per minute.
 REFUSED_SECONDS = 180.0
 
 
@@ -54,8 +52,8 @@ class Limited(Wrapper):
         self._base = base
         self._places = PerLoop(lambda: asyncio.Semaphore(connections))
         self._paused_until = 0.0
-        self._refusals = 0  # 429s since the last reply
-        self._refused_since = 0.0
+        # Since when there were only 429s.
+        self._refused_since: float | None = None
         self._warned = False
         self._broken: KaceError | None = None  # the last user error
 
@@ -69,22 +67,21 @@ class Limited(Wrapper):
             async with self._places.get():
                 while self._paused_until > loop.time():
                     await asyncio.sleep(self._paused_until - loop.time())
-                broken = self._broken
-                if broken is not None and broken is not known:
-                    raise type(broken)(broken.message, fix=broken.fix)
+                if self._broken and self._broken is not known:
+                    raise self._broken
                 started = loop.time()
                 try:
                     async with asyncio.timeout(left):
                         mark_sent(True)
                         reply = await self.model.complete(request)
-                    self._refusals = 0
+                    self._refused_since = None
                     return reply
                 except TimeoutError:
                     raise ModelError(
                         Failure.TIMEOUT,
                         f"no reply within {self._deadline:g} s, retries included",
                     ) from None
-                except (RateLimited, Transient) as error:
+                except Transient as error:
                     fault = error
                     if isinstance(fault, RateLimited):
                         self._note_refusal(fault)
@@ -113,23 +110,20 @@ class Limited(Wrapper):
     def _note_refusal(self, error: RateLimited) -> None:
         """Pause all calls after a 429, and stop the run if 429s do not end."""
         now = asyncio.get_running_loop().time()
-        if not self._refusals:
+        if self._refused_since is None:
             self._refused_since = now
         if not self._warned:
             self._warned = True
             log.warning(
                 "%s is rate limited: calls pause (%s)", self.name, error.message
             )
-        self._refusals += 1
         seconds = now - self._refused_since
-        pause = self._base if error.retry_after is None else error.retry_after
+        pause = error.retry_after or self._base
         why = ""
         if pause > self._deadline:
             why = f"asks to wait {pause:.0f} s, longer than a call may take"
-        elif self._refusals >= MOST_REFUSALS and seconds >= REFUSED_SECONDS:
-            why = (
-                f"refused {self._refusals} calls in a row, for {seconds:.0f} s"
-            )
+        elif seconds >= REFUSED_SECONDS:
+            why = f"refused all calls for {seconds:.0f} s"
         if why:
             raise KaceError(
                 f"{self.name} {why}: {error.message}",

@@ -310,11 +310,7 @@ class Engine:
             ):
                 text = await response.text(errors="replace")
         except aiohttp.ClientError:
-            what = "the local engine ended"
-            # The socket closes a moment before the kernel has the exit status.
-            with suppress(subprocess.TimeoutExpired):
-                what += f" with status {self._process.wait(0.2)}"
-            raise Transient(what) from None
+            raise Transient("the local engine ended") from None
         if response.status != 200:
             what = one_line(f"local engine: HTTP {response.status}: {text}")
             raise ModelError(Failure.PROVIDER_ERROR, what)

@@ -89,8 +89,7 @@ def open_servers(config: Config) -> list[RayServer]:
     most = int(ray.cluster_resources().get("CPU", 0))
     options = {"num_cpus": 1, "max_concurrency": 1000, "max_restarts": -1}
     remote = ray.remote(**options)(RayWorker)
-    bare = config.model_copy(update={"ray": None})
-    actors = [remote.remote(bare) for _ in range(most)]
+    actors = [remote.remote(config) for _ in range(most)]
     starting = {actor.describe.remote(): actor for actor in actors}
     up = []
     if starting:

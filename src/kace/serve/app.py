@@ -6,7 +6,6 @@ One model and one session serve all requests; each has a ledger of its own.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import re
@@ -319,8 +318,7 @@ async def open_service(
         session = await stack.enter_async_context(
             open_session(unlimited, model=model, tree=options.tree)
         )
-        bill = Ledger(config.caps(), config.prices)
-        bill.require_price(session.model.name)
+        Ledger(config.caps(), config.prices).require_price(session.model.name)
         record = None
         if options.record:
             manifest = manifest_of(config, options.tree)
@@ -329,16 +327,6 @@ async def open_service(
                 Run(options.record, manifest, texts=config.problem_texts)
             )
         yield SolveService(session, config, record)
-
-
-def disable_full_collections() -> None:
-    """Collect garbage among young objects only, in a process that only serves.
-
-    With 200 clients a full collection takes 30 ms, by default several times a second.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(700, 1_500, 10)
 
 
 def create_app(service: SolveService, options: ServerOptions) -> ASGIApp:

@@ -101,8 +101,7 @@ def create_server(service: SolveService) -> MCPServer:
         found = {"working": done.content, **done.kace, "usage": done.usage}
         # A model's reply may hold half letters.
         text = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
-        whole: dict[str, Any] = json.loads(text)
-        return whole
+        return dict(json.loads(text))
 
     source = service.session.kit.source
     if isinstance(source, Retriever):
@@ -120,7 +119,7 @@ def create_server(service: SolveService) -> MCPServer:
                         "payload": card.payload,
                     }
                     cards.append(row)
-            cards.sort(key=lambda row: (-row["relevance"], row["card_id"]))
+            cards.sort(key=lambda row: -row["relevance"])
             return {
                 "relevant": len(cards),
                 "threshold": source.relevance.threshold,
