@@ -200,7 +200,7 @@ def test_a_named_file_must_exist(tmp_path: Path):
 
 
 def test_where_the_cache_lives(tmp_path: Path):
-    assert user_cache({"KACE_CACHE_DIR": str(tmp_path)}) == tmp_path
+    assert load_config(env={"KACE_CACHE_DIR": str(tmp_path)}).cache_dir == tmp_path
     assert user_cache({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "kace"
     assert user_cache({}) == Path.home() / ".cache" / "kace"
 

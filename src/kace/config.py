@@ -490,12 +490,7 @@ def profile_text(
 
 
 def user_cache(env: Mapping[str, str]) -> Path:
-    """Return the directory for weights and calls.
-
-    It is `KACE_CACHE_DIR`, else `kace` under the user's cache directory.
-    """
-    if own := env.get(f"{ENV_PREFIX}CACHE_DIR"):
-        return Path(own).expanduser()
+    """Return the directory for weights and calls where none is set: `kace` under the user's cache directory."""
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "kace"
 

@@ -29,7 +29,7 @@ def test_a_set_that_cannot_be_had_is_one_line_with_the_fix(evaluate):
 
 
 def test_other_bytes_than_the_published_ones_are_refused(evaluate):
-    parts = published_sets()["olymmath"].splits.values()
+    parts = published_sets()["olymmath"].values()
     files = {address(file): b"{}\n" for part in parts for file in part.files}
     with serving(FileServer(files)) as hub:
         done = evaluate("olymmath", HF_ENDPOINT=hub.url)

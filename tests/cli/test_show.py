@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kace.answers.equal import Judge
 from kace.cli.solve import audit_line, explanation, metrics_lines, votes_of
-from kace.cli.terminal import RunProgress, plain
+from kace.cli.terminal import RunProgress
 from kace.config import load_config
+from kace.errors import plain
 from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.record import Solution

@@ -88,7 +88,10 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except click.UsageError as error:
-        _fail(_usage_error(error))
+        message = " ".join(error.format_message().split()).removesuffix(".")
+        path = error.ctx.command_path if error.ctx else "kace"
+        text = f"{message[:1].lower()}{message[1:]}"
+        _fail(UsageError(text, fix=f"{path} --help"))
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except BrokenPipeError:
@@ -111,11 +114,3 @@ def main() -> None:
 def _fail(error: KaceError) -> None:
     note(redact(f"kace: {error}"))
     sys.exit(error.exit_code)
-
-
-def _usage_error(error: click.UsageError) -> UsageError:
-    message = " ".join(error.format_message().split()).removesuffix(".")
-    path = error.ctx.command_path if error.ctx else "kace"
-    return UsageError(
-        f"{message[:1].lower()}{message[1:]}", fix=f"{path} --help"
-    )

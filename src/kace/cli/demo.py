@@ -11,7 +11,7 @@ from kace.baselines.evaluate import Trial
 from kace.cards.store import open_tree
 from kace.cli.eval import finish_trial
 from kace.cli.models import prepare
-from kace.cli.options import PATH, Options, takes
+from kace.cli.options import Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import note, print_lines
 from kace.config import tree_path
@@ -55,18 +55,13 @@ Next: a problem of your own, these attempts in the browser, a card of your own.
 
 
 @click.command("demo")
-@takes("model", "base_url")
+@takes("model", "base_url", "out")
 @click.option(
     "--replay",
     is_flag=True,
     help="Replay a recorded run of the real model: no weights needed.",
 )
-@click.option(
-    "--out",
-    type=PATH,
-    help="The folder for both runs; by default a new one in runs/.",
-)
-def command(options: Options, replay: bool, out: Path | None) -> None:
+def command(options: Options, replay: bool) -> None:
     """Solve starter problems without and with cards, side by side."""
     config = options.config(preset="starter", tree="starter")
     try:
@@ -86,7 +81,7 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
             "now.\n"
         )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    folder = out or Path("runs") / f"demo-{stamp}"
+    folder = options.get("out") or Path("runs") / f"demo-{stamp}"
     problems = demo_problems()
     tree = open_tree(tree_path("starter"))
     print(INTRO.format(problems=len(problems), cards=len(tree)), flush=True)
@@ -121,6 +116,6 @@ def demo_problems() -> tuple[Problem, ...]:
 
 def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
     """Return the solutions by problem. Recorded attempts without cards are not made again."""
-    finish_trial(trial, folder, [RECORDED / WITHOUT])
+    finish_trial(trial, trial.open(folder, [RECORDED / WITHOUT]))
     solutions = Table.open(folder).solutions(texts=False)
     return {solution.problem: solution for solution in solutions}

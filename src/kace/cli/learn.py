@@ -21,19 +21,18 @@ from kace.baselines.reflections import train_reflections
 from kace.cli import learn_demo
 from kace.cli.eval import DRY_RUN
 from kace.cli.models import prepare
-from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
+from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
     RunProgress,
     aligned,
     cells_of,
     note,
-    plain,
     print_lines,
     run_async,
 )
 from kace.config import profile_of
-from kace.errors import UsageError
+from kace.errors import UsageError, plain
 from kace.learning import StepResult
 from kace.learning.loop import learn as learn_tree
 from kace.learning.report import (
@@ -54,6 +53,7 @@ from kace.learning.study import (
 )
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
+from kace.models.scripted import Scripted
 from kace.problems import Problem, load_problems
 
 TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
@@ -73,7 +73,7 @@ USED_BY = {
 TREE = click.argument("tree", type=PATH)
 
 
-@click.group("learn", cls=Commands, invoke_without_command=True)
+@click.group("learn", invoke_without_command=True)
 @click.option(
     "--train",
     type=PATH,
@@ -106,6 +106,7 @@ TREE = click.argument("tree", type=PATH)
     "limit",
     "batch",
     *CAPS,
+    "out",
 )
 @click.option(
     "--epochs",
@@ -123,11 +124,6 @@ TREE = click.argument("tree", type=PATH)
     help="A small slice of the starter set: all steps, in minutes.",
 )
 @DRY_RUN
-@click.option(
-    "--out",
-    type=PATH,
-    help="The tree to make, or another method's folder; the same command resumes it.",
-)
 @click.pass_context
 def command(
     context: click.Context,
@@ -140,7 +136,6 @@ def command(
     quick: bool,
     demo: bool,
     dry_run: bool,
-    out: Path | None,
 ) -> None:
     """Learn a tree of cards from labelled problems.
 
@@ -155,6 +150,7 @@ def command(
     """
     if context.invoked_subcommand:
         return
+    out = options.get("out")
     if demo:
         brought = (train, validation, held_out, dry_run, options.get("limit"))
         if any(brought) or options.as_json or method != "kace":
@@ -227,8 +223,9 @@ def _run_demo(
         es_policy="skip",
     )
     settings = options.learning({**QUICK, **learn_demo.SETTINGS}, epochs)
-    recorded = config.teacher == learn_demo.TEACHER
-    teacher = learn_demo.RecordedTeacher() if recorded else None
+    teacher = None
+    if config.teacher == learn_demo.TEACHER:
+        teacher = Scripted(learn_demo.recorded_reply, name="recorded")
     train = learn_demo.load_slice("train").problems
     held_out = learn_demo.load_slice("validation")
     print_lines([learn_demo.INTRO.format(model=config.model)])
@@ -299,21 +296,14 @@ def report(options: Options, tree: Path) -> None:
 class LearnProgress(RunProgress):
     """Prints a line for each step and run, and below them the position."""
 
-    step = "plan"
-
     def run_started(self, step: StepName, problems: int) -> None:
         """Note that a run begins. Reruns of several domains go side by side."""
-        self.step = str(step)
         self.total += problems
         note(f"kace: {step}: {problems} problems")
 
     def step_done(self, step: StepName, value: StepResult) -> None:
         """Note a step that was done."""
         note(f"kace: {step}: {value.summary}")
-
-    def status(self) -> str:
-        """Return the position."""
-        return f"{self.step}: {super().status()}"
 
 
 def _calls_text(ledger: Ledger) -> str:

@@ -25,7 +25,7 @@ from kace.baselines.systems import (
     spec_of,
 )
 from kace.cards.store import open_state, open_tree
-from kace.cli.options import PATH, Options, takes
+from kace.cli.options import Options, takes
 from kace.cli.terminal import aligned, cells_of, note, print_lines
 from kace.cli.tree import tree_sizes
 from kace.config import Config
@@ -61,7 +61,7 @@ Row = dict[str, Any]
 
 @click.command("reproduce")
 @click.argument("benchmark", type=click.Choice(tuple(PAPER["accuracy"])))
-@takes("model", "base_url", "teacher", "tree", "limit", "max_usd")
+@takes("model", "base_url", "teacher", "tree", "limit", "max_usd", "out")
 @click.option(
     "--arms", help="Only these systems, separated by commas: tiered,kace."
 )
@@ -70,11 +70,6 @@ Row = dict[str, Any]
     default=3,
     type=click.IntRange(1, 100),
     help="Repetitions on the test split.",
-)
-@click.option(
-    "--out",
-    type=PATH,
-    help="Where everything goes; the same command resumes there.",
 )
 @click.option(
     "--yes",
@@ -87,7 +82,6 @@ def command(
     benchmark: str,
     arms: str | None,
     seeds: int,
-    out: Path | None,
     go: bool,
 ) -> None:
     """Run the paper's table for a benchmark.
@@ -106,7 +100,7 @@ def command(
     recipe = Recipe(
         benchmark,
         tuple(arms.split(",")) if arms else default_arms(benchmark, tree),
-        out or Path("runs") / f"reproduce-{benchmark}",
+        options.get("out") or Path("runs") / f"reproduce-{benchmark}",
         seeds,
         tree,
         tuple(solver),
@@ -313,16 +307,11 @@ def arm_rows(benchmark: str, found: Evaluation) -> list[Row]:
         row = {
             "arm": arm.name,
             "paper": PAPER["accuracy"][benchmark].get(arm.name),
-            "here": _percent(arm.accuracy or 0.0),
-            "low": _percent(low),
-            "high": _percent(high),
+            "here": round(100 * (arm.accuracy or 0.0), 1),
+            "low": round(100 * low, 1),
+            "high": round(100 * high, 1),
             "paper's calls": PAPER["calls"][benchmark].get(arm.name),
             "calls": round(arm.paper_calls, 2),
         }
         rows.append(row)
     return rows
-
-
-def _percent(share: float) -> float:
-    # Adding zero removes the sign of a negative one.
-    return round(100 * share, 1) + 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -15,19 +16,17 @@ import click
 from kace.api import solve_cached, solve_into, tree_of
 from kace.cards.tree import EpistemicTree
 from kace.cli.models import prepare
-from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
+from kace.cli.options import CAPS, SOLVER, Options, takes
 from kace.cli.terminal import (
     RunProgress,
     aligned,
-    columns,
     json_of,
     note,
     on_terminal,
-    plain,
     run_async,
 )
 from kace.config import Config
-from kace.errors import KaceError, UsageError, counted
+from kace.errors import KaceError, UsageError, counted, plain
 from kace.ladder.record import RetrievedContext, Solution
 from kace.learning.report import RoleForecast
 from kace.models.base import Messages
@@ -45,11 +44,8 @@ from kace.runs.table import Table, with_texts
     "-f",
     help="JSONL with one problem per line; '-' is standard input.",
 )
-@takes("json", *SOLVER, "ray", "tree", "profile", "limit", "batch", *CAPS)
-@click.option(
-    "--out",
-    type=PATH,
-    help="The run directory for --file; the same command resumes it.",
+@takes(
+    "json", *SOLVER, "ray", "tree", "profile", "limit", "batch", *CAPS, "out"
 )
 @click.option(
     "--explain",
@@ -60,7 +56,6 @@ def command(
     options: Options,
     problem: str | None,
     file: str | None,
-    out: Path | None,
     explain: bool,
 ) -> None:
     """Solve a problem, or every problem of a file.
@@ -72,7 +67,7 @@ def command(
             raise UsageError(
                 "--file and a problem were given", fix="give one of them"
             )
-        _solve_file(file, options, out, explain)
+        _solve_file(file, options, explain)
         return
     config = options.config()
     if config.batch:
@@ -142,16 +137,16 @@ def _solve_one(
         )
 
 
-def _solve_file(
-    name: str, options: Options, out: Path | None, explain: bool
-) -> None:
+def _solve_file(name: str, options: Options, explain: bool) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
     problems = load_problems(path, config.fields)[: options.get("limit")]
     tree = tree_of(config)
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)
-    folder = out or default_folder(path.stem, manifest, ids.encode())
+    folder = options.get("out") or default_folder(
+        path.stem, manifest, ids.encode()
+    )
     prepare(config)
     as_json = options.as_json
     with Run(folder, manifest, texts=config.problem_texts) as run:
@@ -200,17 +195,13 @@ def _details(solution: Solution, as_json: bool, explain: bool) -> str:
 
 def verdict_of(solution: Solution) -> str:
     """Return `right` or `wrong` if an answer is expected, else nothing."""
-    if solution.correct is None:
-        return ""
-    return "right" if solution.correct else "wrong"
+    return {None: "", True: "right", False: "wrong"}[solution.correct]
 
 
 def votes_of(solution: Solution) -> str:
     """Return the answer classes, most supported first, such as `12 x3, 7 x2, none x1`."""
     parts = []
-    for found in sorted(
-        solution.classes, key=lambda c: (-len(c.positions), c.positions)
-    ):
+    for found in sorted(solution.classes, key=lambda c: -len(c.positions)):
         parts.append(f"{plain(found.answer, 18)} x{len(found.positions)}")
     answers = [attempt.answer for attempt in solution.attempts]
     if None in answers:
@@ -329,7 +320,7 @@ def side_by_side(
     tree: EpistemicTree, problem: Problem, without: Solution, using: Solution
 ) -> Iterator[str]:
     """Yield a problem, its answers without and with a tree, and the cards that were read."""
-    width = max(columns(), 60)
+    width = max(shutil.get_terminal_size().columns, 60)
     text = problem.text
     if problem.answer is not None:
         text += f"  Expected: {problem.answer}"
