@@ -120,20 +120,9 @@ def test_a_tree_is_begun_grown_and_read(tmp_path: Path):
     card = tree.add(CARD)
     assert tree.cards == {card.card_id: card}
     assert kace.Tree(str(tmp_path / "oak")).cards == tree.cards
-
-
-def test_a_card_with_a_fault_is_refused_and_nothing_is_added(tmp_path: Path):
-    tree = kace.Tree.create(tmp_path / "oak")
     with pytest.raises(kace.DataError, match=r"needs whole examples.*Fix: "):
         tree.add("# x\n\nfoo")
-    assert len(tree.cards) == 0
-
-
-def test_what_ships_can_be_read_and_not_written():
-    tree = kace.Tree("starter")
-    with pytest.raises(kace.UsageError, match=r"no tree in .*starter.jsonl"):
-        tree.add(CARD)
-    assert len(tree.cards) > 30
+    assert list(tree.cards) == [card.card_id] and len(kace.Tree("starter").cards) > 30
 
 
 def test_an_open_tree_is_what_attempts_read(tmp_path: Path):

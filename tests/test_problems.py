@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
 import sys
 from itertools import combinations
@@ -39,7 +38,7 @@ from kace.problems import (
     split_problems,
     tidy,
 )
-from tests.file_server import FileServer, address, serving
+from tests.file_server import FileServer, address, as_jsonl, as_parquet, serving
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -62,12 +61,6 @@ def test_rows_round_trip(tmp_path: Path):
 @pytest.mark.parametrize("name", ["problem", "question", "input"])
 def test_the_usual_field_names_are_found(tmp_path: Path, name: str):
     assert load_problems(write(tmp_path / "p", {name: "2+2?", "answer": 4}))[0] == Problem("2+2?", "4")
-
-
-def test_a_field_map_names_the_rest(tmp_path: Path):
-    path = write(tmp_path / "p", {"q": "2+2?", "gold": "4", "key": "k1"})
-    (problem,) = load_problems(path, {"problem": "q", "answer": "gold", "id": "key"})
-    assert (problem.text, problem.answer, problem.label) == ("2+2?", "4", "k1")
 
 
 def test_bom_crlf_blank_lines_and_gzip_are_read(tmp_path: Path):
@@ -170,19 +163,6 @@ def rows(texts: list[str]) -> list[dict[str, object]]:
     ]
 
 
-def as_jsonl(found: list[dict[str, object]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in found).encode()
-
-
-def as_parquet(found: list[dict[str, object]]) -> bytes:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'data' is not installed")
-    from pyarrow import parquet
-
-    stream = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(found), stream)
-    return stream.getvalue()
-
-
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Load a split from a hub with this content: two problems to train on, one to validate with, seven to test."""
@@ -275,9 +255,10 @@ def test_the_bundled_sets_need_no_hub(tmp_path: Path):
 
 
 def test_any_jsonl_file_is_a_data_set_with_a_field_map(tmp_path: Path):
-    path = write(tmp_path / "mine.jsonl", {"q": "1 + 1", "a": "2"}, {"q": "1 + 2", "a": "3"})
-    found = load_dataset(path, "test", load_config({"fields": {"problem": "q", "answer": "a"}}, env={}))
-    assert [problem.answer for problem in found.problems] == ["2", "3"]
+    path = write(tmp_path / "mine.jsonl", {"q": "1 + 1", "a": "2", "key": "k1"}, {"q": "1 + 2", "a": "3", "key": "k2"})
+    fields = {"problem": "q", "answer": "a", "id": "key"}
+    found = load_dataset(path, "test", load_config({"fields": fields}, env={}))
+    assert [(problem.answer, problem.label) for problem in found.problems] == [("2", "k1"), ("3", "k2")]
     assert (found.name, found.split) == ("mine.jsonl", "all")
     assert found.hash == set_hash([Problem("1+2"), Problem("1+1")]), "neither order nor white space counts"
 

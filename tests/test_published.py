@@ -6,7 +6,6 @@ The folder holds other people's problems and is no part of this project.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -16,18 +15,9 @@ from pathlib import Path
 import pytest
 
 from kace.config import load_config
-from kace.problems import (
-    DATA,
-    SPLITS,
-    HubFile,
-    Problem,
-    load_dataset,
-    load_published,
-    overlaps,
-    published_sets,
-)
+from kace.problems import DATA, SPLITS, HubFile, Problem, load_dataset, load_published, overlaps, published_sets
 from problems.splits import draw_all
-from tests.file_server import FileServer, address, serving
+from tests.file_server import FileServer, address, as_jsonl, as_parquet, serving
 
 FOLDER = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 LEVELS = ("easy", "hard")
@@ -100,19 +90,6 @@ def olymmath(row: Row) -> Row:
 
 def gsm8k(row: Row) -> Row:
     return {"question": row["problem"], "answer": f"{row['solution']}\n#### {int(str(row['answer'])):,}"}
-
-
-def as_parquet(rows: list[Row]) -> bytes:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'data' is not installed")
-    from pyarrow import parquet
-
-    stream = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(rows), stream)
-    return stream.getvalue()
-
-
-def as_jsonl(rows: list[Row]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 FORMS: dict[str, Callable[[Row], Row]] = {

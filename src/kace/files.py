@@ -165,10 +165,6 @@ class LineLog:
         self._end = start + len(data)
         return start
 
-    def sync(self) -> None:
-        """Make what was written durable."""
-        sync(self._fd)
-
     def read(self, offset: int, length: int) -> bytes:
         """Return bytes of the log, also those just appended."""
         return os.pread(self._fd, length, offset)

@@ -10,7 +10,7 @@ from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
 from kace.cards.tree import Add, Deprecate, Domain, Edit, EpistemicTree, SetDomains, applied, domains_of
 from kace.errors import DataError
 from kace.ladder.tiers import TierName
-from tests.card_examples import DOMAINS, NAMES, a_card, cards, forests
+from tests.card_samples import DOMAINS, NAMES, a_card, cards, forests
 
 branches = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
 

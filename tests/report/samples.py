@@ -11,7 +11,7 @@ from kace.cards.card import Card
 from kace.cards.store import TreeStore
 from kace.ladder.record import Attempt, ClassRecord, Outcome, RetrievedContext, Solution
 from kace.ladder.tiers import ExitPath, TierName
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 
 
 def a_tree(folder: Path, cards: Iterable[Card] = ()) -> Path:

@@ -17,7 +17,7 @@ from kace.cli.terminal import note, print_lines
 from kace.config import tree_path
 from kace.errors import KaceError
 from kace.ladder.record import Solution
-from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled
+from kace.problems import DATA, Dataset, Problem, load_bundled
 from kace.runs.table import Table
 
 RECORDED = DATA / "demo"
@@ -78,7 +78,7 @@ def command(options: Options, replay: bool) -> None:
         )
         print(
             "This is a REPLAY of recorded runs of the real model; no model is running "
-            "now.\n"
+            "now.\nRun `make demo` for the real model.\n"
         )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     folder = options.get("out") or Path("runs") / f"demo-{stamp}"
@@ -101,16 +101,13 @@ def command(options: Options, replay: bool) -> None:
         f"{using} of {len(problems)} with the tree."
     )
     print(MEASURED, "", NEXT.format(folder=folder), sep="\n")
-    if replay:
-        print("\nThis was a REPLAY. Run `make demo` for the real model.")
 
 
 def demo_problems() -> tuple[Problem, ...]:
     """Return the problems of the demo, in its order."""
-    found = {}
-    for split in SPLITS:
-        for problem in load_bundled("starter", split):
-            found[problem.label] = problem
+    problems = load_bundled("starter", "validation")
+    problems += load_bundled("starter", "test")
+    found = {problem.label: problem for problem in problems}
     return tuple(found[label] for label in CHOSEN)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
@@ -317,7 +318,8 @@ def _calls_text(ledger: Ledger) -> str:
 
 def report_lines(report: LearningReport) -> Iterator[str]:
     """Yield what became of the proposals, the runs on the training problems, and the cost."""
-    yield plain(f"{report.name}: {report.summary} {report.progress}")
+    text = plain(f"{report.name}: {report.summary} {report.progress}")
+    yield from wrap(text, 80)
     for name, count in report.funnel.items():
         yield f"{name:12} {count:,}"
     yield f"frozen       {report.frozen or 'not yet'}"

@@ -304,14 +304,11 @@ def metrics_lines(m: Metrics) -> Iterator[str]:
 def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
     """Yield what a run is expected to take, without prefix caches."""
     for row in rows:
-        usd = "price unknown" if row.usd is None else f"{row.usd:.2f} USD"
+        usd = f'price unknown: add [prices."{row.model}"] to kace.toml'
+        if row.usd is not None:
+            usd = f"{row.usd:.2f} USD"
         tokens = f"{row.input:,.0f} tokens in and {row.output:,.0f} out"
         yield f"{row.role:11} {row.calls:,.0f} calls, {tokens}, {usd}"
-        if row.usd is None:
-            yield (
-                f'            add [prices."{row.model}"] with input and output to '
-                "kace.toml"
-            )
     minutes = sum(row.seconds for row in rows) / 60
     yield f"time        about {counted(math.ceil(minutes), 'minute')}"
 

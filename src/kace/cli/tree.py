@@ -63,8 +63,14 @@ def _to_path(
     return tree_path(value)
 
 
+def _flat(context: click.Context, param: click.Parameter, value: str) -> str:
+    return " ".join(value.split())
+
+
 TREE = click.argument("tree", callback=_to_path)
-NOTE = click.option("--note", "why", default="", help="Why, for the log.")
+NOTE = click.option(
+    "--note", "why", default="", callback=_flat, help="Why, for the log."
+)
 
 
 @click.group("tree")
@@ -370,6 +376,6 @@ def _entry_row(entry: JournalEntry) -> str:
     names = [change.card_id for change in entry.cards]
     row = (
         f"{entry.generation:>5}  {entry.time[:16]}  {entry.author}  "
-        f"{entry.kind:9}  {', '.join(names)}  {plain(entry.note, 500)}"
+        f"{entry.kind:9}  {', '.join(names)}  {entry.note}"
     )
     return plain(row).rstrip()
