@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.files import write_atomic
-from kace.problems import DATA, fingerprint
+from kace.files import DATA, write_atomic
+from kace.problems import fingerprint
 
 SEED = "kace-1"
 

@@ -34,7 +34,7 @@ from pydantic import (
 )
 
 from kace.errors import UsageError, public_url
-from kace.files import read_plain, readable
+from kace.files import DATA, read_plain, readable
 
 log = logging.getLogger(__name__)
 CONFIG_FILE = "kace.toml"
@@ -57,7 +57,6 @@ PROFILES = {
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
 DEFAULT_PROFILE = "default"  # names the class defaults
-DATA = Path(__file__).parent / "data"
 PRICES = DATA / "prices.toml"
 BUNDLED_TREES = (
     Path(__file__).parent / "cards" / "bundled"

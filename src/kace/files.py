@@ -24,6 +24,7 @@ from kace.errors import DataError, KaceError
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
+DATA = Path(__file__).parent / "data"  # what ships with the package
 MAX_BYTES = 64_000_000  # of a line, and of a file that is read whole
 HUB_SECONDS = (
     5.0  # to connect, and for each read: a stalled download is resumed

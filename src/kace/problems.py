@@ -32,6 +32,7 @@ from kace.answers.extract import last_boxed
 from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
 from kace.files import (
+    DATA,
     Unavailable,
     fetch_from_hub,
     readable,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from kace.config import Config
 
 log = logging.getLogger(__name__)
-DATA = Path(__file__).parent / "data"
 SPLITS = ("train", "validation", "test")
 BUNDLED: Mapping[str, tuple[str, ...]] = {
     "starter": SPLITS,

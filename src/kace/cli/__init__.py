@@ -7,14 +7,13 @@ import io
 import sys
 import tomllib
 from importlib import import_module
-from pathlib import Path
 
 import click
 
 from kace.cli.terminal import note
 from kace.errors import KaceError, UsageError, redact
+from kace.files import DATA
 
-DATA = Path(__file__).parents[1] / "data"
 VERBS = tomllib.loads((DATA / "verbs.toml").read_text(encoding="utf-8"))
 COMMANDS = {
     name: row for verbs in VERBS.values() for name, row in verbs.items()

@@ -16,8 +16,9 @@ from kace.cli.solve import side_by_side
 from kace.cli.terminal import note, print_lines
 from kace.config import tree_path
 from kace.errors import KaceError
+from kace.files import DATA
 from kace.ladder.record import Solution
-from kace.problems import DATA, Dataset, Problem, load_bundled
+from kace.problems import Dataset, Problem, load_bundled
 from kace.runs.table import Table
 
 RECORDED = DATA / "demo"

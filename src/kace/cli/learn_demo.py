@@ -13,8 +13,9 @@ from kace.cli.eval import finish_trial
 from kace.cli.report import comparison_lines
 from kace.cli.terminal import note
 from kace.config import Config
+from kace.files import DATA
 from kace.models.base import Request
-from kace.problems import DATA, Dataset, load_bundled
+from kace.problems import Dataset, load_bundled
 from kace.report.evaluation import evaluation_of
 from kace.runs.scores import ScoreReader
 

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from kace.cli.terminal import json_of, print_lines
 from kace.errors import UsageError
+from kace.files import DATA
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -108,8 +109,8 @@ TYPES = {
     "int": click.INT,
     "float": click.FLOAT,
 }
-TABLE = Path(__file__).parents[1] / "data" / "options.toml"
-SHARED = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+TABLE = (DATA / "options.toml").read_text(encoding="utf-8")
+SHARED = tomllib.loads(TABLE)
 pass_options = click.make_pass_decorator(Options, ensure=True)
 
 

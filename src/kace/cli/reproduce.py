@@ -30,12 +30,11 @@ from kace.cli.terminal import aligned, cells_of, note, print_lines
 from kace.cli.tree import tree_sizes
 from kace.config import Config
 from kace.errors import UsageError
-from kace.files import write_atomic
+from kace.files import DATA, write_atomic
 from kace.learning.report import LADDER_ATTEMPTS
 from kace.learning.study import bill_of, read_bill
 from kace.models.cache import read_calls
 from kace.problems import (
-    DATA,
     SPLITS,
     labelled,
     load_dataset,
