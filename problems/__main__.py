@@ -11,8 +11,8 @@ import gzip
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from kace.files import write_atomic
-from kace.problems import BUNDLED, DATA, SPLITS, Problem, problem_rows
+from kace.files import DATA, write_atomic
+from kace.problems import BUNDLED, SPLITS, Problem, problem_rows
 from problems.starter.generate import draw_problems, starter_problems
 from problems.techniques.generate import technique_problems
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kace.files import write_atomic
-from kace.problems import fingerprint, published_sets
+from kace.files import DATA, write_atomic
+from kace.problems import fingerprint
 
 SEED = "kace-1"
 
@@ -159,5 +159,5 @@ def _candidates(path: Path) -> list[Candidate]:
 
 if __name__ == "__main__":
     drawn = draw_all(Path(sys.argv[1]))
-    for name, known in published_sets().items():
-        write_atomic(known.listing, drawn[name])
+    for name, text in drawn.items():
+        write_atomic(DATA / "splits" / f"{name}.tsv", text)

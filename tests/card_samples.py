@@ -27,6 +27,28 @@ def card(card_id: str, **changes: object) -> Card:
     return Card(card_id=card_id, provenance=provenance, **fields)
 
 
+NAMES = ("algebra", "geometry", "number_theory")
+DOMAINS = tuple(Domain(name=name, description=f"Problems of {name}", share=0.3) for name in NAMES)
+
+
+def a_card(card_id: str = "EXACT_SUM_OF_SQUARES", **fields: object) -> Card:
+    """A valid card that says when not to apply it, with some fields changed."""
+    default = {
+        "payload": "Useful when:\n- sum of two squares\nDo not apply if:\n- the terms are not squares\n\n"
+        "Use $a^2+b^2=(a+b)^2-2ab$.\nCheck with small numbers.",
+        "routing_conditions": ("pick when two squares are added",),
+        "provenance": Provenance(source="teacher", promotion_status=fields.pop("status", Status.EXPERIMENTAL)),
+    }
+    return card(card_id, **{**default, **fields})
+
+
+def with_body(lines: int, difficulty: Difficulty, card_id: str = "RUBRIC_LONG_BODY") -> dict[str, object]:
+    """A card's record whose body has that many non-blank lines, with blank ones between."""
+    body = "\n\n".join(f"step {n}" for n in range(lines))
+    record = a_card(card_id).model_dump(mode="json")
+    return {**record, "difficulty_tag": difficulty.value, "payload": f"Useful when:\n- always\n\n{body}"}
+
+
 def small_tree() -> EpistemicTree:
     """Two domains; a card of each difficulty, one in two domains, one deprecated."""
     return EpistemicTree.of(
@@ -109,10 +131,14 @@ def cards(draw: st.DrawFn) -> Card:
     )
 
 
+def forests(max_cards: int = 12) -> st.SearchStrategy[list[Card]]:
+    """Cards with different ids."""
+    return st.lists(cards(), max_size=max_cards, unique_by=lambda card: card.card_id)
+
+
 def trees(max_cards: int = 4) -> st.SearchStrategy[EpistemicTree]:
     """Any tree of the two domains above."""
-    unique = st.lists(cards(), max_size=max_cards, unique_by=lambda card: card.card_id)
-    return unique.map(lambda found: EpistemicTree.of((ALGEBRA, GEOMETRY), found))
+    return forests(max_cards).map(lambda found: EpistemicTree.of((ALGEBRA, GEOMETRY), found))
 
 
 def named(domains: str) -> str:

@@ -10,16 +10,30 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from typing import Any
+
+from kace import cli
 
 Kace = Callable[..., "subprocess.CompletedProcess[str]"]
 
 OURS = ("KACE_", "OPENAI_", "ANTHROPIC_", "HF_")
 SECONDS = 1_800  # against a hang, never against a slow machine
 _ONE = Lock()  # the server answers one request after the other
+
+
+def commands(command: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command by its words, groups first."""
+    if command is None:
+        for verb in cli.COMMANDS:
+            yield from commands(cli.app.get_command(None, verb), verb)
+        return
+    yield name, command
+    for inner, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{name} {inner}")
 
 
 def environment(folder: Path, **env: str) -> dict[str, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import http.server
+import io
+import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import pytest
 
 from kace.problems import HubFile
 
@@ -20,10 +23,23 @@ class FileServer:
     page: bytes | None = None
     """What every address answers with, instead of files."""
     seen: list[str] = field(default_factory=list)
-    """The paths of downloads; questions about a file's size are not counted."""
+    """The paths of downloads."""
     headers: list[Mapping[str, str]] = field(default_factory=list)
     """The headers of every request."""
     url: str = ""
+
+
+def as_jsonl(rows: Sequence[Mapping[str, object]]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def as_parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'data' is not installed")
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), stream)
+    return stream.getvalue()
 
 
 def address(file: HubFile) -> str:
@@ -33,9 +49,6 @@ def address(file: HubFile) -> str:
 @contextlib.contextmanager
 def serving(server: FileServer) -> Iterator[FileServer]:
     class Handler(http.server.BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.answer()
-
         def do_GET(self) -> None:
             server.seen.append(self.path)
             with contextlib.suppress(ConnectionError):  # a reader that has seen enough hangs up
@@ -49,8 +62,6 @@ def serving(server: FileServer) -> Iterator[FileServer]:
                 return b""
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
-            self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
-            self.send_header("X-Repo-Commit", "1" * 40)
             self.end_headers()
             return body
 

@@ -120,21 +120,9 @@ def test_a_tree_is_begun_grown_and_read(tmp_path: Path):
     card = tree.add(CARD)
     assert tree.cards == {card.card_id: card}
     assert kace.Tree(str(tmp_path / "oak")).cards == tree.cards
-    assert repr(tree) == "<Tree oak: 1 card>"
-
-
-def test_a_card_with_a_fault_is_refused_and_nothing_is_added(tmp_path: Path):
-    tree = kace.Tree.create(tmp_path / "oak")
     with pytest.raises(kace.DataError, match=r"needs whole examples.*Fix: "):
         tree.add("# x\n\nfoo")
-    assert len(tree) == 0
-
-
-def test_what_ships_can_be_read_and_not_written():
-    tree = kace.Tree("starter")
-    with pytest.raises(kace.UsageError, match=r"no tree in .*starter.jsonl"):
-        tree.add(CARD)
-    assert len(tree) > 30
+    assert list(tree.cards) == [card.card_id] and len(kace.Tree("starter").cards) > 30
 
 
 def test_an_open_tree_is_what_attempts_read(tmp_path: Path):
@@ -149,7 +137,7 @@ def test_a_tree_is_learned_and_learned_once(tmp_path: Path):
     train = list(problems(2))
     given = {"teacher": World().teacher(), "model": "scripted/dice?sides=9", "quick": True, "preset": "starter"}
     tree = in_a_notebook(lambda: kace.learn(train, tmp_path / "oak", **given))
-    assert len(tree) > 0
+    assert len(tree.cards) > 0
     before = sorted((path, path.stat().st_size) for path in (tmp_path / "oak" / "learn" / "calls").iterdir())
     assert kace.learn(train, tmp_path / "oak", **given).cards == tree.cards
     assert sorted((path, path.stat().st_size) for path in (tmp_path / "oak" / "learn" / "calls").iterdir()) == before

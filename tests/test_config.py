@@ -148,24 +148,12 @@ def test_no_teacher_says_how_to_name_one():
 
 def test_what_a_solve_depends_on_holds_nothing_of_the_teacher_and_no_secret():
     plain = load_config({"model": "scripted/dice"}, env={})
-    env = {
-        "KACE_TEACHER": "anthropic/m",
-        "KACE_TEACHER_BASE_URL": "http://user:canary@theirs",
-        "KACE_TEACHER_API_KEY": "canary-teacher",
-        "KACE_TEACHER_MAX_TOKENS": "99",
-        "ANTHROPIC_API_KEY": "canary-anthropic",
-    }
+    env = {"KACE_TEACHER": "anthropic/m", "KACE_TEACHER_BASE_URL": "http://user:canary@theirs"}
+    env |= {"KACE_TEACHER_API_KEY": "canary-teacher", "KACE_TEACHER_MAX_TOKENS": "99", "ANTHROPIC_API_KEY": "canary-an"}
     taught = load_config({"model": "scripted/dice"}, env=env)
     assert manifest_of(taught)["config"] == manifest_of(plain)["config"]
     gateway = manifest_of(load_config(env={"ANTHROPIC_BASE_URL": "http://user:canary@gateway/"}))
     assert gateway["config"]["anthropic_base_url"] == "http://gateway"
-
-
-def test_a_price_may_set_cache_writes_apart(tmp_path: Path):
-    (tmp_path / "kace.toml").write_text(
-        '[prices."anthropic/m"]\ninput = 3\ncached = 0.3\nwritten = 3.75\noutput = 15\n'
-    )
-    assert load_config(env={}).prices["anthropic/m"] == Price(3, 15, 0.3, 3.75)
 
 
 @pytest.mark.parametrize(
@@ -194,28 +182,21 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str):
         load_config(file=path, env={})
 
 
-def test_a_named_file_must_exist(tmp_path: Path):
-    with pytest.raises(UsageError, match="no such file"):
-        load_config(file=tmp_path / "absent.toml", env={})
-
-
 def test_where_the_cache_lives(tmp_path: Path):
-    assert user_cache({"KACE_CACHE_DIR": str(tmp_path)}) == tmp_path
+    assert load_config(env={"KACE_CACHE_DIR": str(tmp_path)}).cache_dir == tmp_path
     assert user_cache({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "kace"
     assert user_cache({}) == Path.home() / ".cache" / "kace"
 
 
 def test_an_unknown_variable_of_ours_warns_and_stops_nothing(caplog: pytest.LogCaptureFixture):
     assert load_config(env={"KACE_SEDE": "1", "KACE_HOME": "/x"}).seed == 0
-    assert [record.getMessage() for record in caplog.records] == [
-        "kace: KACE_SEDE names no setting",
-        "kace: KACE_HOME names no setting",
-    ]
+    assert caplog.messages == [f"kace: {name} names no setting" for name in ("KACE_SEDE", "KACE_HOME")]
 
 
 def test_common_models_come_with_prices_and_ones_own_win(tmp_path: Path):
     assert load_config(env={}).prices["openai/gpt-4.1-mini"] == Price(0.4, 1.6, 0.1)
-    (tmp_path / "kace.toml").write_text('[prices."openai/gpt-4.1-mini"]\ninput = 1\noutput = 2\n')
+    text = '[prices."openai/gpt-4.1-mini"]\ninput = 1\ncached = 0.3\nwritten = 3.75\noutput = 2\n'
+    (tmp_path / "kace.toml").write_text(text)
     prices = load_config(env={}).prices
-    assert prices["openai/gpt-4.1-mini"] == Price(1, 2)
+    assert prices["openai/gpt-4.1-mini"] == Price(1, 2, 0.3, 3.75)
     assert prices["openai/gpt-4o-mini"].output == 0.6

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
 import sys
 from itertools import combinations
@@ -16,13 +15,13 @@ from kace import problems as problems_module
 from kace.config import Config, load_config
 from kace.errors import DataError, KaceError, UsageError
 from kace.problems import (
+    DATA,
     MAX_PROBLEM_CHARS,
     NAMES,
     SPLITS,
     Dataset,
     HubFile,
     Problem,
-    PublishedSet,
     PublishedSplit,
     fetch,
     fingerprint,
@@ -39,7 +38,7 @@ from kace.problems import (
     split_problems,
     tidy,
 )
-from tests.file_server import FileServer, address, serving
+from tests.file_server import FileServer, address, as_jsonl, as_parquet, serving
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -64,12 +63,6 @@ def test_the_usual_field_names_are_found(tmp_path: Path, name: str):
     assert load_problems(write(tmp_path / "p", {name: "2+2?", "answer": 4}))[0] == Problem("2+2?", "4")
 
 
-def test_a_field_map_names_the_rest(tmp_path: Path):
-    path = write(tmp_path / "p", {"q": "2+2?", "gold": "4", "key": "k1"})
-    (problem,) = load_problems(path, {"problem": "q", "answer": "gold", "id": "key"})
-    assert (problem.text, problem.answer, problem.label) == ("2+2?", "4", "k1")
-
-
 def test_bom_crlf_blank_lines_and_gzip_are_read(tmp_path: Path):
     data = b'\xef\xbb\xbf{"problem": "a?"}\r\n\r\n{"problem": "b?"}'
     (tmp_path / "p.jsonl").write_bytes(data)
@@ -84,15 +77,15 @@ def test_bom_crlf_blank_lines_and_gzip_are_read(tmp_path: Path):
         (b"", "no problems"),
         (b'{"problem": "a?"}\n{"problem": \n', ":2: not JSON"),
         (b'{"answer": "4"}\n', ":1: no problem text"),
-        (b'{"problem": "a?"}\n[]\n', ":2: a list, not an object"),
-        (b"7\n", ":1: a single value, not an object"),
+        (b'{"problem": "a?"}\n[]\n', ":2: not a JSON object"),
+        (b"7\n", ":1: not a JSON object"),
         (b'{"problem": "  "}\n', ":1: no problem text"),
         (b'{"problem": ["a"]}\n', ":1: field 'problem' is a list"),
         (b'{"problem": "a?", "answer": {"x": 1}}\n', ":1: field 'answer' is a dict"),
         (b'{"problem": "a?", "answer": true}\n', ":1: field 'answer' is a bool"),
         (b'{"problem": "a?"}\n{"problem": "a? "}\n', ":2: the same problem text as line 1"),
         (b'{"text_of": "4", "gold": "5"}\n', "(fields: text_of, gold)"),
-        (b'[{"problem": "a?"}, 7]', ":2: a single value"),
+        (b'[{"problem": "a?"}, 7]', ":2: not a JSON object"),
         (b"[]", "no problems"),
         ('{"problem": "caf\xe9"}\n'.encode("latin-1"), ":1: not UTF-8"),
         (b'{"problem": "\\ud800"}\n', ":1: the text has a lone surrogate"),
@@ -170,35 +163,21 @@ def rows(texts: list[str]) -> list[dict[str, object]]:
     ]
 
 
-def as_jsonl(found: list[dict[str, object]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in found).encode()
-
-
-def as_parquet(found: list[dict[str, object]]) -> bytes:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'data' is not installed")
-    from pyarrow import parquet
-
-    stream = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(found), stream)
-    return stream.getvalue()
-
-
 @pytest.fixture
-def copy(tmp_path: Path):
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Load a split from a hub with this content: two problems to train on, one to validate with, seven to test."""
-    listing = tmp_path / "sums.tsv"
+    monkeypatch.setattr(problems_module, "DATA", tmp_path)
+    listing = tmp_path / "splits" / "sums.tsv"
+    listing.parent.mkdir()
     listing.write_text("# by hand\n" + listed("train", range(2)) + listed("validation", range(2, 3)))
 
     def load(content: bytes, split: str, path: str = "sums.jsonl") -> Dataset:
         sha256 = "" if path.endswith("parquet") else hashlib.sha256(content).hexdigest()
         file = HubFile("someone/sums", "1" * 40, path, sha256)
-        parts = {
-            split: PublishedSplit(len(each), set_hash(Problem(TEXTS[n]) for n in each), "sums.jsonl", (file,), NAMED)
-            for split, each in zip(SPLITS, (range(2), range(2, 3), range(3, 10)), strict=True)
-        }
-        known = PublishedSet("sums", parts, listing)
+        each = dict(zip(SPLITS, (range(2), range(2, 3), range(3, 10)), strict=True))[split]
+        part = PublishedSplit(len(each), set_hash(Problem(TEXTS[n]) for n in each), "sums.jsonl", (file,), NAMED)
         with serving(FileServer({address(file): content})) as hub:
-            return load_published(known, split, load_config({"cache_dir": tmp_path, "hub": hub.url}, env={}))
+            return load_published("sums", split, part, load_config({"cache_dir": tmp_path, "hub": hub.url}, env={}))
 
     return load
 
@@ -276,9 +255,10 @@ def test_the_bundled_sets_need_no_hub(tmp_path: Path):
 
 
 def test_any_jsonl_file_is_a_data_set_with_a_field_map(tmp_path: Path):
-    path = write(tmp_path / "mine.jsonl", {"q": "1 + 1", "a": "2"}, {"q": "1 + 2", "a": "3"})
-    found = load_dataset(path, "test", load_config({"fields": {"problem": "q", "answer": "a"}}, env={}))
-    assert [problem.answer for problem in found.problems] == ["2", "3"]
+    path = write(tmp_path / "mine.jsonl", {"q": "1 + 1", "a": "2", "key": "k1"}, {"q": "1 + 2", "a": "3", "key": "k2"})
+    fields = {"problem": "q", "answer": "a", "id": "key"}
+    found = load_dataset(path, "test", load_config({"fields": fields}, env={}))
+    assert [(problem.answer, problem.label) for problem in found.problems] == [("2", "k1"), ("3", "k2")]
     assert (found.name, found.split) == ("mine.jsonl", "all")
     assert found.hash == set_hash([Problem("1+2"), Problem("1+1")]), "neither order nor white space counts"
 
@@ -299,7 +279,7 @@ def test_a_wrong_name_or_split_is_refused_with_the_names_there_are(name: str, ki
 
 
 def test_the_sizes_are_the_papers():
-    sizes = {known.name: tuple(part.size for part in known.splits.values()) for known in published_sets().values()}
+    sizes = {name: tuple(part.size for part in splits.values()) for name, splits in published_sets().items()}
     assert sizes == {
         "aime25": (45, 45, 30),
         "math-hard": (50, 50, 50),
@@ -308,16 +288,16 @@ def test_the_sizes_are_the_papers():
     }
 
 
-@pytest.mark.parametrize("known", published_sets().values(), ids=published_sets())
-def test_every_list_fits_its_split_and_holds_no_text_and_every_file_is_fixed(known: PublishedSet):
+@pytest.mark.parametrize(("name", "splits"), published_sets().items(), ids=published_sets())
+def test_every_list_fits_its_split_and_holds_no_text_and_every_file_is_fixed(name: str, splits):
     seen: set[str] = set()
-    for split, listed in read_listing(known.listing).items():
-        assert len(listed) == known.splits[split].size
+    for split, listed in read_listing(name).items():
+        assert len(listed) == splits[split].size
         assert not listed.keys() & seen, "no problem is in two splits"
         seen |= listed.keys()
-    for line in known.listing.read_text().splitlines():
+    for line in (DATA / "splits" / f"{name}.tsv").read_text().splitlines():
         assert line.startswith("# ") or (len(line) < 72 and " " not in line)
-    for file in {file for part in known.splits.values() for file in part.files}:
+    for file in {file for part in splits.values() for file in part.files}:
         assert len(file.revision) == 40 and int(file.revision, 16)
         assert not file.sha256 or (len(file.sha256) == 64 and int(file.sha256, 16))
 

@@ -68,29 +68,17 @@ def test_families_have_names_of_their_own_and_all_domains_have_some_only_for_the
 
 
 @each_split
-def test_the_shipped_files_are_what_the_families_give(split: str):
-    assert load_bundled("starter", split) == starter_problems(split), "run: make problems"
+def test_the_shipped_files_are_what_the_families_give_and_give_no_answer_away(split: str):
+    problems = load_bundled("starter", split)
+    assert problems == starter_problems(split), "run: make problems"
+    assert all((problem.solution is not None) is (split == "train") for problem in problems)
+    assert all(problem.answer in (problem.solution or problem.answer) for problem in problems)
+    assert all(problem.answer not in re.findall(r"\d+(?:/\d+)?", problem.text) for problem in problems)
 
 
 def test_the_sample_of_the_published_figures_is_drawn_by_seed_1():
     for split, size in (("train", 200), ("test", 1000)):
         assert load_bundled("starter-1000", split) == tuple(draw_problems(size, 1, split)), "run: make problems"
-
-
-@each_split
-def test_only_training_problems_carry_a_solution_and_it_holds_the_answer(split: str):
-    for problem in load_bundled("starter", split):
-        if split == "train":
-            assert problem.solution and problem.answer
-            assert problem.answer in problem.solution
-        else:
-            assert problem.solution is None
-
-
-@each_split
-def test_no_bundled_problem_prints_its_own_answer(split: str):
-    for problem in load_bundled("starter", split):
-        assert problem.answer not in re.findall(r"\d+(?:/\d+)?", problem.text)
 
 
 @each_split
@@ -116,12 +104,7 @@ def test_bundled_splits_share_no_text_no_instance_and_no_wording():
 
 def test_house_terms_are_explained_in_training_solutions_only():
     taught = " ".join(p.solution or "" for p in load_bundled("starter", "train") if p.domain == "house_conventions")
-    for phrase in (
-        "brade is 20 sacks",
-        "up to the next multiple of 10",
-        "first 3 hours are free",
-        "every second lock",
-    ):
+    for phrase in ("brade is 20 sacks", "up to the next multiple of 10", "first 3 hours are free", "every second lock"):
         assert phrase in taught
     texts = " ".join(problem.text for split in SPLITS for problem in load_bundled("starter", split))
     assert "brade is" not in texts

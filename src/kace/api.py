@@ -41,7 +41,6 @@ from kace.config import (
     profile_of,
     tree_path,
 )
-from kace.errors import counted
 from kace.ladder.ladder import Observer
 from kace.ladder.prompt import Placement, Prompts
 from kace.ladder.record import Solution
@@ -468,14 +467,7 @@ class Tree:
         store.apply(Add(card), author=author(), note="new card")
         return card
 
-    def __len__(self) -> int:
-        return len(self.cards)
-
     def __fspath__(self) -> str:
         return str(self.path)
 
     __str__ = __fspath__
-
-    def __repr__(self) -> str:
-        name = self.path.name.partition(".jsonl")[0]
-        return f"<Tree {name}: {counted(len(self), 'card')}>"

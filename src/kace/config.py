@@ -34,7 +34,7 @@ from pydantic import (
 )
 
 from kace.errors import UsageError, public_url
-from kace.files import read_plain, readable
+from kace.files import DATA, read_plain, readable
 
 log = logging.getLogger(__name__)
 CONFIG_FILE = "kace.toml"
@@ -57,7 +57,6 @@ PROFILES = {
     for path in sorted(Path(__file__).with_name("profiles").glob("*.toml"))
 }
 DEFAULT_PROFILE = "default"  # names the class defaults
-DATA = Path(__file__).parent / "data"
 PRICES = DATA / "prices.toml"
 BUNDLED_TREES = (
     Path(__file__).parent / "cards" / "bundled"
@@ -490,12 +489,7 @@ def profile_text(
 
 
 def user_cache(env: Mapping[str, str]) -> Path:
-    """Return the directory for weights and calls.
-
-    It is `KACE_CACHE_DIR`, else `kace` under the user's cache directory.
-    """
-    if own := env.get(f"{ENV_PREFIX}CACHE_DIR"):
-        return Path(own).expanduser()
+    """Return the directory for weights and calls where none is set: `kace` under the user's cache directory."""
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "kace"
 

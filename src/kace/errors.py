@@ -89,10 +89,12 @@ _SHAPES = (
     r"(?:(?:basic|bearer)\s{1,8})?(?P<secret>[^\s\"'&,;{}\[\]]{4,})",
 )
 _PATTERNS = tuple(re.compile(shape, re.IGNORECASE) for shape in _SHAPES)
-_UNPRINTABLE = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, clipboard
-    r"|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+"
+ESCAPES = re.compile(
+    r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])"
+)
+CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    r"\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -166,11 +168,22 @@ def _blot(text: str, places: list[tuple[int, int]]) -> str:
     return kept + text[end:]
 
 
+def plain(text: str, limit: int | None = None) -> str:
+    """Return text that is safe to print, cut to `limit` characters.
+
+    It has no escape sequences and nothing that overwrites or reorders.
+    """
+    text = CONTROLS.sub("", ESCAPES.sub("", text))
+    if limit is None:
+        return text
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def one_line(text: str, limit: int = 300) -> str:
     """Return foreign text fit for an error: redacted, one printable line, cut."""
-    text = redact(text[: 64 * limit])  # before the cut, which may halve a key
-    line = " ".join(_UNPRINTABLE.sub(" ", text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    # Before the cut, which may halve a key.
+    return plain(redact(text[: 64 * limit]), limit)
 
 
 def public_url(url: str) -> str:

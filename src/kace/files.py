@@ -10,13 +10,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import gzip
 import mmap
 import os
 import secrets
 import stat
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
@@ -26,6 +24,7 @@ from kace.errors import DataError, KaceError
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
+DATA = Path(__file__).parent / "data"  # what ships with the package
 MAX_BYTES = 64_000_000  # of a line, and of a file that is read whole
 HUB_SECONDS = (
     5.0  # to connect, and for each read: a stalled download is resumed
@@ -167,10 +166,6 @@ class LineLog:
         self._end = start + len(data)
         return start
 
-    def sync(self) -> None:
-        """Make what was written durable."""
-        sync(self._fd)
-
     def read(self, offset: int, length: int) -> bytes:
         """Return bytes of the log, also those just appended."""
         return os.pread(self._fd, length, offset)
@@ -194,29 +189,18 @@ def whole_lines(
 ) -> Iterator[tuple[int, int, bytes]]:
     """Yield number, offset and content of each complete line from an offset on.
 
-    Lines are numbered from there. Reads `.gz` too.
+    Lines are numbered from there.
     """
     offset = start
     number = 1
-    with (
-        open_plain(path) as raw,
-        gzip.open(raw) if path.suffix == ".gz" else raw as file,
-    ):
-        try:
-            file.seek(start)
-            while (line := file.readline(most + 1)).endswith(b"\n"):
-                if len(line) > most:
-                    break
-                yield number, offset, line[:-1]
-                offset += len(line)
-                number += 1
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            reason = str(error).lower()
-            raise Unreadable(
-                f"{path}:{number}",
-                f"cannot be unpacked any further ({reason})",
-                "copy the file again",
-            ) from None
+    with open_plain(path) as file:
+        file.seek(start)
+        while (line := file.readline(most + 1)).endswith(b"\n"):
+            if len(line) > most:
+                break
+            yield number, offset, line[:-1]
+            offset += len(line)
+            number += 1
     if len(line) > most:
         raise Unreadable(
             f"{path}:{number}",

@@ -33,6 +33,7 @@ from kace.answers.extract import last_boxed
 from kace.config import nearest
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
 from kace.files import (
+    DATA,
     Unavailable,
     fetch_from_hub,
     readable,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from kace.config import Config
 
 log = logging.getLogger(__name__)
-DATA = Path(__file__).parent / "data"
 SPLITS = ("train", "validation", "test")
 BUNDLED: Mapping[str, tuple[str, ...]] = {
     "starter": SPLITS,
@@ -98,8 +98,7 @@ class Problem:
     """The hash of the text: shuffling, relabelling or moving files changes nothing."""
 
     def __post_init__(self) -> None:
-        text = self.text.strip().encode("utf-8", "surrogatepass")
-        object.__setattr__(self, "id", hashlib.sha256(text).hexdigest()[:16])
+        object.__setattr__(self, "id", _short_hash(self.text.strip()))
 
     @property
     def name(self) -> str:
@@ -147,14 +146,6 @@ class PublishedSplit(NamedTuple):
     local: str  # the file in the user's own folder
     files: tuple[HubFile, ...]
     fields: Mapping[str, str]  # our field names to those of the published files
-
-
-class PublishedSet(NamedTuple):
-    """A published data set."""
-
-    name: str
-    splits: Mapping[str, PublishedSplit]
-    listing: Path  # the problems of each split
 
 
 # Files
@@ -274,9 +265,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
         return
     for number, row in _json_rows(text, path):
         if not isinstance(row, dict):
-            kind = "list" if isinstance(row, list) else "single value"
             raise DataError(
-                f"{path}:{number}: a {kind}, not an object",
+                f"{path}:{number}: not a JSON object",
                 fix='write {"problem": "..."}',
             )
         yield number, row
@@ -360,7 +350,7 @@ def load_dataset(name: str | Path, split: str, config: Config) -> Dataset:
                 fix="use one of these, or a file",
             )
         return Dataset(path.name, ALL, load_problems(path, config.fields))
-    splits = BUNDLED.get(known) or published_sets()[known].splits
+    splits = BUNDLED.get(known) or published_sets()[known]
     if split not in splits:
         raise UsageError(
             f"{known} has no split '{split[:40]}'",
@@ -368,7 +358,7 @@ def load_dataset(name: str | Path, split: str, config: Config) -> Dataset:
         )
     if known in BUNDLED:
         return Dataset(known, split, load_bundled(known, split))
-    return load_published(published_sets()[known], split, config)
+    return load_published(known, split, published_sets()[known][split], config)
 
 
 def load_bundled(name: str, split: str) -> tuple[Problem, ...]:
@@ -421,22 +411,20 @@ def _short_hash(text: str) -> str:
 
 
 @cache
-def published_sets() -> Mapping[str, PublishedSet]:
-    """Return the published data sets by name."""
+def published_sets() -> Mapping[str, Mapping[str, PublishedSplit]]:
+    """Return the splits of the published data sets by name."""
     content = tomllib.loads((DATA / "sets.toml").read_text(encoding="utf-8"))
-    for name, row in content["sets"].items():
-        row |= {"name": name, "listing": DATA / "splits" / f"{name}.tsv"}
-        for part in row["splits"].values():
+    for splits in content["sets"].values():
+        for part in splits.values():
             part |= content["sources"][part.pop("source")]
-    kind = TypeAdapter(Mapping[str, PublishedSet])
+    kind = TypeAdapter(Mapping[str, Mapping[str, PublishedSplit]])
     return kind.validate_python(content["sets"])
 
 
 def load_published(
-    published: PublishedSet, split: str, config: Config
+    name: str, split: str, part: PublishedSplit, config: Config
 ) -> Dataset:
-    """Return a split from the user's folder, or as it is on the hub."""
-    part = published.splits[split]
+    """Return a split of a set from the user's folder, or as it is on the hub."""
     fields = part.fields
     if config.data_dir is not None:
         fields = FOLDER_FIELDS
@@ -447,11 +435,28 @@ def load_published(
     for path in paths:
         for number, row in read_rows(path):
             problems.append(problem_of(row, f"{path}:{number}", fields))
-    return _take_split(published, split, problems)
+    complete = _take_split(read_listing(name), split, problems)
+    data = Dataset(name, split, tuple(complete))
+    if len(complete) != part.size:
+        raise DataError(
+            f"{name} {split}: {len(complete):,} problems with an answer"
+            f" in {part.local}, not {part.size:,}",
+            fix="is the source complete? else name a folder that has the data "
+            "(--set data_dir=DIR)",
+        )
+    if data.hash != part.hash:
+        log.warning(
+            "kace: %s %s is not worded as when the split was fixed (%s)",
+            name,
+            split,
+            part.hash,
+        )
+    return data
 
 
-def read_listing(path: Path) -> Mapping[str, Mapping[str, str]]:
+def read_listing(name: str) -> Mapping[str, Mapping[str, str]]:
     """Return split to fingerprint to label. A list never holds the problems' texts."""
+    path = DATA / "splits" / f"{name}.tsv"
     found: dict[str, dict[str, str]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -479,20 +484,19 @@ def tidy(problem: Problem) -> Problem:
 
 
 def _take_split(
-    published: PublishedSet, split: str, problems: Sequence[Problem]
-) -> Dataset:
+    listing: Mapping[str, Mapping[str, str]],
+    split: str,
+    problems: Sequence[Problem],
+) -> list[Problem]:
     """Take a split out of the problems of a source, which must hold all of it.
 
     The lists know a problem by its text, or by its label if it is worded otherwise.
     """
-    part = published.splits[split]
-    listing = read_listing(published.listing)
     found = {fingerprint(problem.text): problem for problem in problems}
     names = {problem.label: problem for problem in problems}
     wanted = listing.get(split)
     if wanted is None:  # what no list names
-        listed = set().union(*listing.values())
-        rest = found.keys() - listed
+        rest = found.keys() - set().union(*listing.values())
         wanted = {key: found[key].label for key in found if key in rest}
     complete = []
     for key, label in wanted.items():
@@ -503,22 +507,7 @@ def _take_split(
                 match = replace(match, solution=None)
             if match.answer is not None:
                 complete.append(match)
-    data = Dataset(published.name, split, tuple(complete))
-    if len(complete) != part.size:
-        raise DataError(
-            f"{data.name} {split}: {len(complete):,} problems with an answer"
-            f" in {part.local}, not {part.size:,}",
-            fix="is the source complete? else name a folder that has the data "
-            "(--set data_dir=DIR)",
-        )
-    if data.hash != part.hash:
-        log.warning(
-            "kace: %s %s is not worded as when the split was fixed (%s)",
-            data.name,
-            split,
-            part.hash,
-        )
-    return data
+    return complete
 
 
 def _read_parquet(path: Path) -> list[dict[str, object]]:

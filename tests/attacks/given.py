@@ -17,7 +17,7 @@ from kace.report.inbox import Inbox
 from kace.report.workspace import Workspace
 from kace.runs.run import Run
 from kace.runs.table import Table
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 from tests.report.samples import a_solve, an_inbox
 
 MANIFEST: dict[str, object] = {

@@ -18,7 +18,7 @@ from kace.errors import DataError, KaceError
 from kace.files import LineLog, write_atomic
 from kace.runs.run import Run
 from tests.attacks.given import ACTIONS, MANIFEST, runs
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 
 WHOLE: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda was: b"",

@@ -24,8 +24,7 @@ from kace.runs import table
 from kace.runs.table import row_of
 from kace.serve.app import ApiError, ChatBody, problem_of, read_body
 from tests.attacks.given import a_call, trees
-from tests.card_examples import a_card
-from tests.card_samples import small_tree
+from tests.card_samples import a_card, small_tree
 from tests.report.samples import a_solve
 
 patient = settings(deadline=None, suppress_health_check=list(HealthCheck))

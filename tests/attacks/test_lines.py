@@ -17,12 +17,12 @@ from kace.config import profile_of
 from kace.errors import KaceError
 from kace.files import Unreadable, read_plain, whole_lines
 from kace.learning.study import read_bill, read_steps
-from kace.models.cache import CallStore, Replay
+from kace.models.cache import CallStore
 from kace.problems import load_problems
 from kace.report.workspace import Workspace
 from kace.runs.manifest import Manifest
 from kace.runs.run import Run
-from kace.runs.table import MAX_DAMAGED, Table
+from kace.runs.table import Table
 
 LIMIT = 3 << 30  # bytes of memory that a reader may ask for
 SIZE = 6 << 30  # bytes that a reader would have to hold
@@ -34,12 +34,10 @@ def view(at: Path) -> None:
     workspace.table(workspace.items("run")[0].name)
 
 
-PACKED: dict[str, Reader] = {
-    "report": Table.open,
-    "solve --file": lambda at: load_problems(at / "traces.jsonl.gz"),
-    "replay": lambda at: Replay(at / "traces.jsonl.gz"),
-}
-"""Who reads compressed lines."""
+def packed_problems(at: Path) -> object:
+    return load_problems(at / "problems.jsonl.gz")
+
+
 PLAIN: dict[str, Reader] = {
     "resume": lambda at: Run(at, json.loads((at / "run.json").read_text())),
     "report": Table.open,
@@ -86,18 +84,17 @@ def a_run(at: Path) -> Path:
 
 @pytest.fixture(scope="module", params=[b"x", b"x\n"], ids=["one line", "many lines"])
 def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose compressed trace never ends."""
-    at = a_run(tmp_path_factory.mktemp("packed"))
+    """A folder with compressed problems that never end."""
+    at = tmp_path_factory.mktemp("packed")
     some = gzip.compress(request.param * ((64 << 20) // len(request.param)))
-    with (at / "traces.jsonl.gz").open("wb") as file:
+    with (at / "problems.jsonl.gz").open("wb") as file:
         for _ in range(SIZE // (64 << 20)):
             file.write(some)  # a compressed file may be many, one after the other
     return at
 
 
-@pytest.mark.parametrize("read", PACKED.values(), ids=PACKED.keys())
-def test_a_file_that_unpacks_without_end_is_told_in_one_line(packed: Path, read: Reader):
-    said = told(packed, read)
+def test_a_file_that_unpacks_without_end_is_told_in_one_line(packed: Path):
+    said = told(packed, packed_problems)
     assert said.startswith("told") and "\n" not in said
 
 
@@ -114,18 +111,17 @@ def test_a_line_without_end_is_told_in_one_line(tmp_path: Path, read: Reader):
 
 @pytest.mark.parametrize(("size", "whole"), [(9, True), (10, True), (11, False)])
 @pytest.mark.parametrize("ending", ["\n", "\nnext\n", ""])
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_a_line_is_read_up_to_the_limit_and_not_beyond(tmp_path: Path, size: int, whole: bool, ending: str, name: str):
-    path = tmp_path / name
+def test_a_line_is_read_up_to_the_limit_and_not_beyond(tmp_path: Path, size: int, whole: bool, ending: str):
+    path = tmp_path / "a.jsonl"
     text = ("first\n" + "x" * (size - len(ending[:1])) + ending).encode()
-    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    path.write_bytes(text)
     if whole:
         found = [
             (number, text[start : start + len(line)] == line) for number, start, line in whole_lines(path, most=10)
         ]
         assert found == [(number + 1, True) for number in range(text.count(b"\n"))]
     else:
-        with pytest.raises(Unreadable, match=rf"{name}:2: the line is longer than 10 bytes"):
+        with pytest.raises(Unreadable, match=r"a\.jsonl:2: the line is longer than 10 bytes"):
             list(whole_lines(path, most=10))
 
 
@@ -145,11 +141,9 @@ CUTS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
-@pytest.mark.parametrize("read", PACKED.values(), ids=PACKED.keys())
-def test_a_compressed_file_that_is_damaged_is_told_in_one_line(
-    tmp_path: Path, read: Reader, cut: Callable[[bytes], bytes]
-):
-    at, line = a_run(tmp_path), b'{"v": 1, "problem": "%d"}\n'
-    good = gzip.compress(b"".join(line % number for number in range(MAX_DAMAGED // 10)))
-    (at / "traces.jsonl.gz").write_bytes(cut(good))
-    assert "\n" not in told(at, read)
+def test_a_compressed_file_that_is_damaged_is_told_in_one_line(tmp_path: Path, cut: Callable[[bytes], bytes]):
+    line = b'{"v": 1, "problem": "%d"}\n'
+    good = gzip.compress(b"".join(line % number for number in range(100)))
+    (tmp_path / "problems.jsonl.gz").write_bytes(cut(good))
+    said = told(tmp_path, packed_problems)
+    assert said.startswith("told") and "\n" not in said

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kace.cli.terminal import CONTROLS, escaped, plain
+from kace.cli.terminal import json_of
+from kace.errors import CONTROLS, plain
 from tests.command import run_kace
 
 HIDDEN = [
@@ -46,7 +47,7 @@ def test_ids_are_escaped_in_json_and_read_back_the_same(tmp_path: Path):
 def test_a_hidden_character_is_taken_from_text_and_escaped_in_json(hidden: str):
     told = json.dumps({hidden: [hidden]}, ensure_ascii=False)
     assert CONTROLS.search(plain(hidden)) is None
-    assert CONTROLS.search(escaped(told)) is None and json.loads(escaped(told)) == {hidden: [hidden]}
+    assert CONTROLS.search(json_of(told)) is None and json.loads(json_of(told)) == {hidden: [hidden]}
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.001, 0.01, 0.1])

@@ -23,8 +23,7 @@ from kace.cards.card import (
     read_payload,
     split_examples,
 )
-from tests.card_examples import a_card, with_body
-from tests.card_samples import cards
+from tests.card_samples import a_card, cards, with_body
 
 RECORD = a_card().model_dump(mode="json")
 

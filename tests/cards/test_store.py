@@ -12,7 +12,7 @@ from kace.cards.card import Difficulty, card_line, read_card
 from kace.cards.store import TreeStore, open_state, open_tree
 from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree, SetDomains, applied
 from kace.errors import DataError, KaceError
-from tests.card_examples import DOMAINS, a_card, with_body
+from tests.card_samples import DOMAINS, a_card, with_body
 
 A, B = a_card("EXACT_A_A"), a_card("EXACT_B_B", difficulty_tag=Difficulty.HARD)
 BETTER = A.revised(payload="Useful when:\n- better\n\nDo it well.")

@@ -10,15 +10,13 @@ from kace.cards.card import UNIVERSAL, Card, Difficulty, Status
 from kace.cards.tree import Add, Deprecate, Domain, Edit, EpistemicTree, SetDomains, applied, domains_of
 from kace.errors import DataError
 from kace.ladder.tiers import TierName
-from tests.card_examples import DOMAINS, NAMES, a_card
-from tests.card_samples import cards
+from tests.card_samples import DOMAINS, NAMES, a_card, cards, forests
 
 branches = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
-forests = st.lists(cards(), max_size=8, unique_by=lambda card: card.card_id)
 
 
 @settings(deadline=None, max_examples=60)
-@given(forests, st.sampled_from(TierName), branches)
+@given(forests(8), st.sampled_from(TierName), branches)
 def test_a_tier_reads_exactly_its_difficulty_and_domain(found: list[Card], tier: TierName, names: list[str]):
     tree = EpistemicTree.of(DOMAINS, found)
     own = {TierName.MS: Difficulty.MEDIUM, TierName.HS: Difficulty.HARD}.get(tier)
@@ -36,7 +34,7 @@ def test_a_tier_reads_exactly_its_difficulty_and_domain(found: list[Card], tier:
 
 
 @settings(deadline=None, max_examples=60)
-@given(forests, st.data())
+@given(forests(8), st.data())
 def test_order_and_hash_do_not_depend_on_how_the_tree_came_about(found: list[Card], data: st.DataObject):
     shuffled = data.draw(st.permutations(found))
     tree = EpistemicTree.of(DOMAINS, found)
@@ -52,7 +50,7 @@ def test_order_and_hash_do_not_depend_on_how_the_tree_came_about(found: list[Car
 
 
 @settings(deadline=None, max_examples=60)
-@given(forests, cards(), st.booleans())
+@given(forests(8), cards(), st.booleans())
 def test_a_change_leaves_the_tree_it_began_from_as_it_was(found: list[Card], card: Card, known: bool):
     found = [other for other in found if other.card_id != card.card_id]
     old = card.model_copy(update={"helpfulness_score": -1.0})

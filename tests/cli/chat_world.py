@@ -27,11 +27,11 @@ def write_aime(folder: Path) -> None:
     """The files of aime25 with this world's problems under the listed names, the domains and rules by turns."""
     published = published_sets()["aime25"]
     files: dict[str, list[str]] = {}
-    for number, (split, listed) in enumerate(read_listing(published.listing).items()):
+    for number, (split, listed) in enumerate(read_listing("aime25").items()):
         made = problems(6, start=20 * number)
         for label, problem in zip(listed.values(), islice(cycle(_turns(made)), len(listed)), strict=True):
             row = {"problem": problem.text, "answer": problem.answer, "id": label}
-            files.setdefault(published.splits[split].local, []).append(json.dumps(row))
+            files.setdefault(published[split].local, []).append(json.dumps(row))
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():
         (folder / name).write_text("\n".join(lines) + "\n")

@@ -34,6 +34,7 @@ def test_a_run_holds_every_problem_on_every_seed_and_adds_seeds_later(kace: Kace
     more = kace(*arguments, "--seeds", "3", "--json")
     assert len(rows(tmp_path / "run")) == 3 * len(problems(2)), "what was solved is not solved again"
     assert len(json.loads(more.stdout)["seeds"]) == 3
+    assert more.stderr.splitlines()[-1].startswith("next:        kace report run")
 
 
 def test_a_dry_run_says_what_it_takes_and_writes_nothing(kace: Kace, tmp_path: Path):
@@ -47,11 +48,6 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(kace: Kace, tmp_path: P
     assert sorted(tmp_path.rglob("*")) == before
     unknown = kace("eval", "--data", "p.jsonl", "--model", "openai/mine", "--dry-run")
     assert "price unknown" in unknown.stderr and "0.00 USD" not in unknown.stderr
-
-
-def test_a_run_ends_with_the_next_command(kace: Kace):
-    done = kace("eval", "--data", "p.jsonl", *DICE, "--limit", "2", "--out", "run")
-    assert done.stderr.splitlines()[-1].startswith("next:        kace report run")
 
 
 def test_another_system_in_the_same_folder_is_refused(kace: Kace):
@@ -77,15 +73,9 @@ def test_what_another_run_paid_for_is_not_paid_again(kace: Kace, tmp_path: Path)
 
 def test_solves_that_begin_at_ms_are_reported_compared_and_viewed_like_any(kace: Kace, tmp_path: Path):
     domain = Domain(name="weaving", description="Weaving.", share=1.0)
-    TreeStore.create(
-        tmp_path / "tree",
-        [domain],
-        [
-            card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim").illustrated(
-                [Example("The flim of 1 and 2?", r"It is \boxed{3}.")]
-            )
-        ],
-    )
+    flim = card("FLIM", Difficulty.MEDIUM, "weaving", trigger="flim")
+    example = Example("The flim of 1 and 2?", r"It is \boxed{3}.")
+    TreeStore.create(tmp_path / "tree", [domain], [flim.illustrated([example])])
     low = ("--set", "relevance_threshold=0.1")  # invented words in short problems
     settings = ("--tree", "tree", "--data", "p.jsonl", *DICE, "--seeds", "2", *low)
     skip = ("--system", "kace", "--set", "es_policy=skip", "--out", "skip")
@@ -117,12 +107,6 @@ def test_a_tree_that_may_still_change_is_named(kace: Kace, tmp_path: Path):
     assert "kace: warning: tree is not frozen (kace tree freeze)" in kace(*arguments).stderr
     assert kace("tree", "freeze", "tree").returncode == 0
     assert "not frozen" not in kace(*arguments).stderr
-
-
-def test_every_system_is_listed_with_what_it_is(kace: Kace):
-    listed = kace("eval", "--system", "list").stdout
-    for name in ("single", "best-of-5", "tiered", "kace", "kace-placebo", "ace", "tiered-gepa"):
-        assert f"{name} " in listed
 
 
 WRONG = {

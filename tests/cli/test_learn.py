@@ -201,25 +201,3 @@ def test_a_teacher_whose_replies_hold_no_form_ends_in_one_clear_line(kace: Kace,
     assert "the teacher proposed no usable domains, in two tries" in done.stderr
     told = kace("learn", "report", "tree")
     assert told.returncode == 0 and "No card has been proposed yet" in told.stdout
-
-
-def test_an_unlabelled_training_problem_is_named(kace: Kace, tmp_path: Path):
-    with (tmp_path / "train.jsonl").open("a") as file:
-        file.write('{"problem": "Why?", "id": "why"}\n')
-    done = kace(*BY_FILES)
-    assert done.returncode == 2 and "'why' has no answer" in done.stderr
-
-
-def test_a_teacher_may_have_no_card_and_the_result_says_why_it_is_empty(kace: Kace, tmp_path: Path):
-    for _ in range(40):
-        done = kace(*BY_FILES)
-        assert done.returncode == 0, done.stderr
-        for request in (tmp_path / "desk").glob("*propose*.request.md"):
-            request.with_name(request.name.replace(".request.", ".reply.")).write_text("1: a slip.\n\nNo card.\n")
-        if not answer_all(tmp_path / "desk") and "desk" not in done.stderr:
-            break
-    assert not list((tmp_path / "desk").glob("*propose-1-*")), "nothing is asked again"
-    assert len(TreeStore.open(tmp_path / "tree").load()) == 0
-    assert re.search(
-        r"empty: the teacher saw what went wrong \(18 problems\) and wrote no card.", " ".join(done.stdout.split())
-    )

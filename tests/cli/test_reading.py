@@ -17,9 +17,8 @@ from urllib.request import urlopen
 import pytest
 
 import kace
-from kace.cli import VERBS, app
 from kace.problems import problem_rows
-from tests.command import environment, run_kace
+from tests.command import commands, environment, run_kace
 from tests.learning.world import World, problems
 
 DICE = ("--model", "scripted/dice?sides=9")
@@ -128,19 +127,10 @@ def test_a_viewer_writes_nothing(sealed: Path):
     assert "Traceback" not in told
 
 
-def verbs_with(option: str) -> Iterator[str]:
-    def walk(name: str, command: Any) -> Iterator[str]:
-        if any(param.name == option for param in command.params):
-            yield name
-        for inner, each in getattr(command, "commands", {}).items():
-            yield from walk(f"{name} {inner}", each)
-
-    for verb in (verb for verbs in VERBS.values() for verb in verbs):
-        yield from walk(verb, app.get_command(None, verb))
-
-
 def test_whoever_stops_reading_json_ends_a_verb_quietly(place: Path):
-    assert sorted(JSON) == sorted(verbs_with("json"))
+    assert sorted(JSON) == sorted(
+        name for name, each in commands() if any(param.name == "json" for param in each.params)
+    )
     for verb, arguments in JSON.items():
         unread, written = os.pipe()
         os.close(unread)

@@ -151,8 +151,7 @@ def test_one_cap_holds_for_all_commands_and_a_higher_one_goes_on(tmp_path: Path)
     assert 0.9 < asked * each <= 1.0
     assert done == 0 and (tmp_path / "r" / "report" / "index.html").exists()
     config = load_config({"model": SOLVER}, file=tmp_path / "kace.toml", env={})
-    stores = (tmp_path / "r").rglob("calls")
-    calls = [call for store in stores for call in read_calls(store)]
+    calls = [call for place in (tmp_path / "r").rglob("calls") for call in read_calls(place)]
     spent = bill_of(calls, config).usd
     assert spent == pytest.approx(total * each), "what arms share is paid once, and counted once"
     assert again == 0, "what is done costs nothing, whatever is left of the cap"

@@ -53,12 +53,3 @@ def test_shards_of_a_file_merge_and_name_what_is_missing(kace: Kace, tmp_path: P
     done = kace(*arguments, "--out", "run")
     assert done.returncode == 0, done.stderr
     assert solves(tmp_path / "run") == len(problems(2)), "what the merged run lacked, and no more"
-
-
-def test_a_shard_without_problems_is_a_run_of_none(kace: Kace, tmp_path: Path):
-    arguments = ("--data", "p.jsonl", *DICE, "--limit", "1", "--seeds", "1")
-    done = [kace("eval", *arguments, "--shard", f"{index}/2", "--out", f"part{index}") for index in (1, 2)]
-    assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
-    assert sorted(solves(tmp_path / f"part{index}") for index in (1, 2)) == [0, 1]
-    merged = kace("report", "part1", "part2", "--merge", "run")
-    assert merged.returncode == 0 and "missing" not in merged.stderr, merged.stderr

@@ -131,28 +131,24 @@ def test_a_file_can_be_piped_limited_and_mapped(kace):
 
 BAD = [
     (["solve", "x", "--model", "nope/x"], 2, "unknown model 'nope/x'"),
-    (["solve", "x", "--model", "local/absent"], 2, "absent"),
     (["solve", "x", "--model", "local/absent.gguf"], 2, "absent.gguf"),
     (["solve", "x", "--model", "scripted/absent"], 2, "choose one of"),
-    (["solve", "x", "--model", "replay/absent"], 2, "absent: no recorded calls"),
+    (["solve", "x", "--model", "replay/absent"], 2, "no recorded calls"),
     (["solve", "x", "--model", "openai/gpt-4.1-mini"], 2, "OPENAI_API_KEY"),
-    (["solve", "x", "--preset", "aime"], 2, "did you mean 'aime25'?"),
     (["solve", *STEADY], 2, "no problem was given"),
-    (["solve", "x" * 100_001, *STEADY], 2, "over the limit"),
     (["solve", "x", "--file", "y", *STEADY], 2, "give one of them"),
     (["solve", "--file", "absent.jsonl", *STEADY], 2, "absent.jsonl: no such file"),
     (["solve", "--file", "empty.jsonl", *STEADY], 2, ": no problems. Fix: add lines"),
-    (["solve", "--file", "bad.jsonl", *STEADY], 2, "bad.jsonl:2: not JSON"),
     (["solve", "--file", ".", *STEADY], 2, "problems.jsonl: no such file"),
     (["solve", "x", *STEADY, "--set", "fields.nonsense=x"], 2, "fields.nonsense"),
     (["solve", "x", "--model", "scripted/silent"], 1, "no answer: the last of 10 attempts ended in no_answer"),
     (["solve", "x", *STEADY, "--max-calls", "1"], 1, "cap of 1 calls is reached"),
     (["solve", "x", *STEADY, "--set", "batch=true"], 2, "--batch is for many problems"),
     (["solve", "x", *STEADY, "--max-calls", "0"], 2, "should be greater than 0"),
-    (["solve", "x", *STEADY, "--max-usd", "0"], 2, "should be greater than 0"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9", "--max-usd", "1"], 2, "needs a price"),
     (["solve", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9"], 1, "127.0.0.1:9"),
     (["solve", "x", *STEADY, "--config", "absent.toml"], 2, "absent.toml"),
+    (["solve", "x", *STEADY, "--tree", "nowhere"], 2, "nowhere"),
     (["solve", "--no-such-flag"], 2, "--no-such-flag"),
 ]
 
@@ -160,7 +156,6 @@ BAD = [
 @pytest.mark.parametrize(("arguments", "code", "complaint"), BAD, ids=[" ".join(b[0])[:60] for b in BAD])
 def test_bad_input_is_one_clear_line(kace, tmp_path: Path, arguments: list[str], code: int, complaint: str):
     (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "bad.jsonl").write_text('{"problem": "a"}\n{"problem": \n')
     done = kace(*arguments)
     assert done.returncode == code, done.stderr
     assert complaint in done.stderr

@@ -70,13 +70,6 @@ def test_a_tree_that_changed_is_refused_by_its_run(kace, tmp_path: Path):
     assert kace(*SOLVE).returncode == 0, "the same content again is the same tree"
 
 
-def test_a_tree_that_is_not_there_is_one_clear_line(kace):
-    done = kace(*SOLVE[:-4], "--tree", "nowhere")
-    assert done.returncode == 2
-    assert "nowhere" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_skip_es_begins_at_ms_where_a_card_speaks_of_the_problem(kace, tmp_path: Path):
     place = {"difficulty_tag": "medium", "domain_tags": ["combinatorics"]}
     wheel = {**CARD, "card_id": "EXACT_WHEEL_CARD", **place}

@@ -45,17 +45,7 @@ def test_few_shot_demonstrations_are_read_from_the_training_file(kace: Kace, tmp
     solved = [replace(problem, solution=f"It is {problem.answer}.") for problem in problems(2)]
     (tmp_path / "solved.jsonl").write_text("\n".join(problem_rows(solved)) + "\n")
     (tmp_path / "test.jsonl").write_text("\n".join(problem_rows(problems(1, start=50))) + "\n")
-    fewshot = [
-        "eval",
-        "--system",
-        "knn-fewshot",
-        "--artefact",
-        "solved.jsonl",
-        "--model",
-        "scripted/dice?sides=9",
-        "--seeds",
-        "1",
-    ]
+    fewshot = ("eval", "--system", "knn-fewshot", "--artefact", "solved.jsonl", *SCRIPTED[2:4], "--seeds", "1")
     run = kace(*fewshot, "--set", "es_policy=skip", "--data", "test.jsonl", "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["shown"] == 9

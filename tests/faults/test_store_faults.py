@@ -17,7 +17,7 @@ import pytest
 from kace.cards.store import TreeStore, open_tree
 from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree
 from kace.errors import DataError, KaceError
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 from tests.disk import no_file_grows_past
 
 

@@ -37,8 +37,7 @@ from kace.learning.study import BASE, LearnPlan, RunReading, Settings, StepName,
 from kace.models.base import AttemptKey, Failure, ModelError, Reply, Request
 from kace.models.scripted import Scripted
 from kace.problems import Problem
-from tests.card_examples import DOMAINS, a_card
-from tests.card_samples import named
+from tests.card_samples import DOMAINS, a_card, named
 from tests.learning.solve_records import HS, MS, a_solve, a_try
 from tests.one_loop import LOOP
 

@@ -27,7 +27,7 @@ from kace.learning.teacher import CardRefusal, Partition
 from kace.models.base import AttemptKey, Finish, Reply, Usage
 from kace.models.cache import CallRecord, CallStore, read_calls
 from kace.runs.stats import wilson
-from tests.card_examples import a_card
+from tests.card_samples import a_card
 from tests.recorded import recorded
 
 HELPS, HARMS, QUIET = "EXACT_IT_HELPS", "RUBRIC_IT_HARMS", "MICRO_IT_SLEEPS"

@@ -8,7 +8,7 @@ from kace.cards.card import Card, Example, Provenance
 from kace.learning.screen import HeldOutHashes, LeakScreen
 from kace.learning.study import Settings
 from kace.problems import Problem, load_bundled
-from tests.card_examples import a_card
+from tests.card_samples import a_card
 from tests.card_samples import card as sample
 from tests.learning.sound_cards import PAYLOADS, sound_card
 

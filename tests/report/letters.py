@@ -14,7 +14,7 @@ from kace.ladder.prompt import card_text, fenced
 from kace.learning.teacher import instructions
 from kace.models.base import AttemptKey, Request, Sampling, chat
 from kace.models.exchange import Exchange, request_name
-from tests.card_examples import a_card
+from tests.card_samples import a_card
 
 
 def request(name: str, system_text: str, user: str, index: int = 0) -> Request:

@@ -13,7 +13,7 @@ from kace.ladder.record import Attempt, ClassRecord, Outcome, RetrievedContext, 
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Finish
 from kace.models.cache import CallRecord
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 
 
 def a_tree(folder: Path, cards: Iterable[Card] = ()) -> Path:

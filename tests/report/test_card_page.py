@@ -9,7 +9,7 @@ from kace.cards.card import Card, Difficulty, Example
 from kace.cards.store import TreeStore
 from kace.cards.tree import Deprecate, Edit, EpistemicTree
 from kace.ladder.record import Solution
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 from tests.report.samples import a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import Shown, grown, measured, page_of, said, workspace_of
 

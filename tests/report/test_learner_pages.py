@@ -15,7 +15,7 @@ from kace.cards.store import TreeStore
 from kace.files import lock_folder
 from kace.learning.report import report_of
 from kace.learning.study import StepName
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 from tests.recorded import recorded
 from tests.report.hostile import CORPUS
 from tests.report.opened import opened

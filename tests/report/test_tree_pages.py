@@ -13,7 +13,7 @@ from kace.cards.store import TreeStore
 from kace.ladder.retrieve import estimate
 from kace.report.trees import PER_PAGE
 from kace.report.workspace import Workspace
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 from tests.report.samples import a_learner, a_recall, a_run, a_solve, a_tree
 from tests.report.tree_views import grown, ids, many, measured, page_of, said, workspace_of
 

@@ -12,7 +12,7 @@ from kace.errors import KaceError, UsageError
 from kace.report import workspace as module
 from kace.report.render import NotHere
 from kace.report.workspace import Workspace
-from tests.card_examples import a_card
+from tests.card_samples import a_card
 from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
 

@@ -18,7 +18,7 @@ from kace.report.pages import html_at, paths_of
 from kace.report.render import Links
 from kace.report.server import create_app
 from kace.report.workspace import Workspace
-from tests.card_examples import DOMAINS, a_card
+from tests.card_samples import DOMAINS, a_card
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from kace.baselines.controls import (
 from kace.cards.tree import EpistemicTree
 from kace.config import Config
 from kace.errors import DataError, UsageError
+from kace.files import DATA
 from kace.ladder.ladder import (
     ContextSource,
     Kit,
@@ -45,7 +46,7 @@ from kace.ladder.retrieve import (
 from kace.ladder.tiers import LADDERS, Tier, TierName
 from kace.learning.study import refuse_overlap
 from kace.models.base import ChatModel
-from kace.problems import DATA, Problem, load_problems
+from kace.problems import Problem, load_problems
 
 DEFAULT_K = 8  # cards that a system picks
 FEWSHOT_K = 2  # demonstrations

@@ -30,7 +30,7 @@ from kace.cards.card import (
 )
 from kace.cards.tree import Domain, EpistemicTree, domains_of
 from kace.errors import DataError
-from kace.problems import DATA
+from kace.files import DATA
 
 SOURCE = "imported"  # the source of a card that names none
 _NOT_CARDS = (

@@ -7,14 +7,13 @@ import io
 import sys
 import tomllib
 from importlib import import_module
-from pathlib import Path
 
 import click
 
 from kace.cli.terminal import note
 from kace.errors import KaceError, UsageError, redact
+from kace.files import DATA
 
-DATA = Path(__file__).parents[1] / "data"
 VERBS = tomllib.loads((DATA / "verbs.toml").read_text(encoding="utf-8"))
 COMMANDS = {
     name: row for verbs in VERBS.values() for name, row in verbs.items()
@@ -88,7 +87,10 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except click.UsageError as error:
-        _fail(_usage_error(error))
+        message = " ".join(error.format_message().split()).removesuffix(".")
+        path = error.ctx.command_path if error.ctx else "kace"
+        text = f"{message[:1].lower()}{message[1:]}"
+        _fail(UsageError(text, fix=f"{path} --help"))
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except BrokenPipeError:
@@ -111,11 +113,3 @@ def main() -> None:
 def _fail(error: KaceError) -> None:
     note(redact(f"kace: {error}"))
     sys.exit(error.exit_code)
-
-
-def _usage_error(error: click.UsageError) -> UsageError:
-    message = " ".join(error.format_message().split()).removesuffix(".")
-    path = error.ctx.command_path if error.ctx else "kace"
-    return UsageError(
-        f"{message[:1].lower()}{message[1:]}", fix=f"{path} --help"
-    )

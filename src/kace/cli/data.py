@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kace.cli.options import PATH, Commands, Options, takes
+from kace.cli.options import PATH, Options, takes
 from kace.files import write_atomic
 from kace.problems import (
     ALL,
@@ -17,7 +17,7 @@ from kace.problems import (
 )
 
 
-@click.group("data", cls=Commands, no_args_is_help=True)
+@click.group("data")
 def command() -> None:
     """Split problems into files to train on, validate with and test."""
 

@@ -11,13 +11,14 @@ from kace.baselines.evaluate import Trial
 from kace.cards.store import open_tree
 from kace.cli.eval import finish_trial
 from kace.cli.models import prepare
-from kace.cli.options import PATH, Options, takes
+from kace.cli.options import Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import note, print_lines
 from kace.config import tree_path
 from kace.errors import KaceError
+from kace.files import DATA
 from kace.ladder.record import Solution
-from kace.problems import DATA, SPLITS, Dataset, Problem, load_bundled
+from kace.problems import Dataset, Problem, load_bundled
 from kace.runs.table import Table
 
 RECORDED = DATA / "demo"
@@ -55,18 +56,13 @@ Next: a problem of your own, these attempts in the browser, a card of your own.
 
 
 @click.command("demo")
-@takes("model", "base_url")
+@takes("model", "base_url", "out")
 @click.option(
     "--replay",
     is_flag=True,
     help="Replay a recorded run of the real model: no weights needed.",
 )
-@click.option(
-    "--out",
-    type=PATH,
-    help="The folder for both runs; by default a new one in runs/.",
-)
-def command(options: Options, replay: bool, out: Path | None) -> None:
+def command(options: Options, replay: bool) -> None:
     """Solve starter problems without and with cards, side by side."""
     config = options.config(preset="starter", tree="starter")
     try:
@@ -83,10 +79,10 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
         )
         print(
             "This is a REPLAY of recorded runs of the real model; no model is running "
-            "now.\n"
+            "now.\nRun `make demo` for the real model.\n"
         )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    folder = out or Path("runs") / f"demo-{stamp}"
+    folder = options.get("out") or Path("runs") / f"demo-{stamp}"
     problems = demo_problems()
     tree = open_tree(tree_path("starter"))
     print(INTRO.format(problems=len(problems), cards=len(tree)), flush=True)
@@ -106,21 +102,18 @@ def command(options: Options, replay: bool, out: Path | None) -> None:
         f"{using} of {len(problems)} with the tree."
     )
     print(MEASURED, "", NEXT.format(folder=folder), sep="\n")
-    if replay:
-        print("\nThis was a REPLAY. Run `make demo` for the real model.")
 
 
 def demo_problems() -> tuple[Problem, ...]:
     """Return the problems of the demo, in its order."""
-    found = {}
-    for split in SPLITS:
-        for problem in load_bundled("starter", split):
-            found[problem.label] = problem
+    problems = load_bundled("starter", "validation")
+    problems += load_bundled("starter", "test")
+    found = {problem.label: problem for problem in problems}
     return tuple(found[label] for label in CHOSEN)
 
 
 def _solve(trial: Trial, folder: Path) -> dict[str, Solution]:
     """Return the solutions by problem. Recorded attempts without cards are not made again."""
-    finish_trial(trial, folder, [RECORDED / WITHOUT])
+    finish_trial(trial, trial.open(folder, [RECORDED / WITHOUT]))
     solutions = Table.open(folder).solutions(texts=False)
     return {solution.problem: solution for solution in solutions}

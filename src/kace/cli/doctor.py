@@ -7,15 +7,15 @@ import os
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import click
 
 from kace.cli.options import Options, takes
-from kace.cli.terminal import plain
 from kace.config import Config, base_urls
-from kace.errors import KaceError, one_line, public_url
+from kace.errors import KaceError, one_line, plain, public_url
 from kace.learning.teacher import open_teacher
 from kace.models import open_model
 from kace.models.http import OpenAIModel
@@ -83,9 +83,10 @@ def _endpoint(config: Config, url: str) -> str:
 
 
 def _writable(path: Path) -> str:
-    """Check that a folder can be written, or made."""
-    place = next(each for each in (path, *path.parents) if each.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    """Check that a folder can be written; make it if there is none."""
+    with suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+    if not os.access(path, os.W_OK | os.X_OK):
         raise KaceError(
             f"{path} cannot be written",
             fix="set KACE_CACHE_DIR to a directory you can write",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +10,13 @@ import click
 from kace.api import tree_of
 from kace.baselines.evaluate import Trial, run_trial
 from kace.baselines.lift import lift_of, open_lift, read_skill
-from kace.baselines.systems import MOST, SYSTEMS, require, spec_of
+from kace.baselines.systems import (
+    MOST,
+    SYSTEMS,
+    System,
+    require,
+    spec_of,
+)
 from kace.cards.store import open_state
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
@@ -51,9 +54,6 @@ DRY_RUN = click.option(
     is_flag=True,
     help="Print what it would take, and spend nothing.",
 )
-OUT = click.option(
-    "--out", type=PATH, help="The run directory; the same command resumes it."
-)
 
 
 @click.command("eval")
@@ -90,6 +90,7 @@ OUT = click.option(
     "shard",
     "batch",
     *CAPS,
+    "out",
 )
 @click.option(
     "--reuse",
@@ -98,7 +99,6 @@ OUT = click.option(
     help="A run whose calls are not paid again for the same requests.",
 )
 @DRY_RUN
-@OUT
 def command(
     options: Options,
     system: str,
@@ -108,7 +108,6 @@ def command(
     artefact: Path | None,
     reuse: tuple[Path, ...],
     dry_run: bool,
-    out: Path | None,
 ) -> None:
     """Evaluate a system on a data set and write a run.
 
@@ -133,8 +132,7 @@ def command(
         artefact,
         Shard.read(shard) if shard is not None else None,
     )
-    folder = out or trial.folder()
-    began = time.monotonic()
+    folder = options.get("out") or trial.folder()
     for other in reuse:
         if not (other / "calls").is_dir():
             raise UsageError(
@@ -146,11 +144,10 @@ def command(
     note_plan(trial, dry_run)
     if dry_run:
         return
-    finish_trial(trial, folder, reuse)
+    prepare(config)
+    finish_trial(trial, trial.open(folder, reuse))
     metrics = Table.open(folder).metrics(config.prices.get(config.model))
-    row = json.dumps(asdict(metrics), ensure_ascii=False, default=str)
-    options.show(row, metrics_lines(metrics))
-    note(f"seconds      {time.monotonic() - began:.0f}")
+    options.show(asdict(metrics), metrics_lines(metrics))
     note(f"run          {folder}")
     note(f"next:        kace report {folder} OTHER_RUN; kace view {folder}")
 
@@ -176,16 +173,19 @@ def note_plan(trial: Trial, dry_run: bool) -> None:
 
 
 def finish_trial(
-    trial: Trial, folder: Path, reuse: Sequence[Path] = ()
+    trial: Trial, opened: Run, system: System | None = None
 ) -> None:
     """Finish a trial's run, with a progress line in a terminal."""
-    prepare(trial.config)
-    with trial.open(folder, reuse) as run:
+    with opened as run:
         if len(run):
             note(f"kace: {len(run)} solves were done before")
         with RunProgress(len(trial.problems) * trial.seeds) as progress:
             work = run_trial(
-                trial, run, recalled=progress.recalled, observer=progress
+                trial,
+                run,
+                recalled=progress.recalled,
+                observer=progress,
+                system=system,
             )
             run_async(work)
 
@@ -204,16 +204,14 @@ def finish_trial(
     type=click.IntRange(2, MOST // 2),
     help="Pairs of attempts at each problem: one with the skill, one without.",
 )
-@takes("json", *SOLVER, "limit", *CAPS)
+@takes("json", *SOLVER, "limit", *CAPS, "out")
 @DRY_RUN
-@OUT
 def lift(
     options: Options,
     skill: Path,
     data: str,
     pairs: int,
     dry_run: bool,
-    out: Path | None,
 ) -> None:
     """Measure whether a SKILL.md, a prompt file or a card helps.
 
@@ -233,21 +231,15 @@ def lift(
     system = {"name": "lift", "skill": digest, "attempts": 2 * pairs}
     manifest = {**trial.manifest, "system": system}
     source = f"{system}{problems.hash}".encode()
-    folder = out or default_folder(f"lift-{problems.name}", manifest, source)
+    folder = options.get("out") or default_folder(
+        f"lift-{problems.name}", manifest, source
+    )
     note_plan(trial, dry_run)
     if dry_run:
         return
     prepare(config)
-    with Run(folder, manifest, texts=config.problem_texts) as run:
-        with RunProgress(len(trial.problems)) as progress:
-            work = run_trial(
-                trial,
-                run,
-                recalled=progress.recalled,
-                observer=progress,
-                system=open_lift(context, config, pairs),
-            )
-            run_async(work)
+    run = Run(folder, manifest, texts=config.problem_texts)
+    finish_trial(trial, run, open_lift(context, config, pairs))
     table = Table.open(folder)
     solutions = table.solutions(texts=False)
     found, sham = lift_of(context, solutions, clusters_of([table], None))

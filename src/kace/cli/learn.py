@@ -22,19 +22,18 @@ from kace.baselines.reflections import train_reflections
 from kace.cli import learn_demo
 from kace.cli.eval import DRY_RUN
 from kace.cli.models import prepare
-from kace.cli.options import CAPS, PATH, SOLVER, Commands, Options, takes
+from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.solve import forecast_lines
 from kace.cli.terminal import (
     RunProgress,
     aligned,
     cells_of,
     note,
-    plain,
     print_lines,
     run_async,
 )
 from kace.config import profile_of
-from kace.errors import UsageError
+from kace.errors import UsageError, plain
 from kace.learning import StepResult
 from kace.learning.loop import learn as learn_tree
 from kace.learning.report import (
@@ -55,6 +54,7 @@ from kace.learning.study import (
 )
 from kace.models.base import ChatModel
 from kace.models.budget import Ledger
+from kace.models.scripted import Scripted
 from kace.problems import Problem, load_problems
 
 TRAINERS: Mapping[str, Callable[[Training], Awaitable[object]]] = {
@@ -74,7 +74,7 @@ USED_BY = {
 TREE = click.argument("tree", type=PATH)
 
 
-@click.group("learn", cls=Commands, invoke_without_command=True)
+@click.group("learn", invoke_without_command=True)
 @click.option(
     "--train",
     type=PATH,
@@ -107,6 +107,7 @@ TREE = click.argument("tree", type=PATH)
     "limit",
     "batch",
     *CAPS,
+    "out",
 )
 @click.option(
     "--epochs",
@@ -124,11 +125,6 @@ TREE = click.argument("tree", type=PATH)
     help="A small slice of the starter set: all steps, in minutes.",
 )
 @DRY_RUN
-@click.option(
-    "--out",
-    type=PATH,
-    help="The tree to make, or another method's folder; the same command resumes it.",
-)
 @click.pass_context
 def command(
     context: click.Context,
@@ -141,7 +137,6 @@ def command(
     quick: bool,
     demo: bool,
     dry_run: bool,
-    out: Path | None,
 ) -> None:
     """Learn a tree of cards from labelled problems.
 
@@ -156,6 +151,7 @@ def command(
     """
     if context.invoked_subcommand:
         return
+    out = options.get("out")
     if demo:
         brought = (train, validation, held_out, dry_run, options.get("limit"))
         if any(brought) or options.as_json or method != "kace":
@@ -228,8 +224,9 @@ def _run_demo(
         es_policy="skip",
     )
     settings = options.learning({**QUICK, **learn_demo.SETTINGS}, epochs)
-    recorded = config.teacher == learn_demo.TEACHER
-    teacher = learn_demo.RecordedTeacher() if recorded else None
+    teacher = None
+    if config.teacher == learn_demo.TEACHER:
+        teacher = Scripted(learn_demo.recorded_reply, name="recorded")
     train = learn_demo.load_slice("train").problems
     held_out = learn_demo.load_slice("validation")
     print_lines([learn_demo.INTRO.format(model=config.model)])
@@ -300,21 +297,14 @@ def report(options: Options, tree: Path) -> None:
 class LearnProgress(RunProgress):
     """Prints a line for each step and run, and below them the position."""
 
-    step = "plan"
-
     def run_started(self, step: StepName, problems: int) -> None:
         """Note that a run begins. Reruns of several domains go side by side."""
-        self.step = str(step)
         self.total += problems
         note(f"kace: {step}: {problems} problems")
 
     def step_done(self, step: StepName, value: StepResult) -> None:
         """Note a step that was done."""
         note(f"kace: {step}: {value.summary}")
-
-    def status(self) -> str:
-        """Return the position."""
-        return f"{self.step}: {super().status()}"
 
 
 def _calls_text(ledger: Ledger) -> str:
@@ -328,8 +318,8 @@ def _calls_text(ledger: Ledger) -> str:
 
 def report_lines(report: LearningReport) -> Iterator[str]:
     """Yield what became of the proposals, the runs on the training problems, and the cost."""
-    summary = plain(f"{report.name}: {report.summary} {report.progress}")
-    yield from wrap(summary, 80)
+    text = plain(f"{report.name}: {report.summary} {report.progress}")
+    yield from wrap(text, 80)
     for name, count in report.funnel.items():
         yield f"{name:12} {count:,}"
     yield f"frozen       {report.frozen or 'not yet'}"

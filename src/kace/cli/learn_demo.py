@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 from kace.baselines.evaluate import Trial
@@ -14,14 +13,19 @@ from kace.cli.eval import finish_trial
 from kace.cli.report import comparison_lines
 from kace.cli.terminal import note
 from kace.config import Config
+from kace.files import DATA
 from kace.models.base import Request
-from kace.models.scripted import Scripted
 from kace.problems import Dataset, load_bundled
 from kace.report.evaluation import evaluation_of
 from kace.runs.scores import ScoreReader
 
-HARD = ("through_ticket", "under_lantern", "slackage", "hollow_run")
-EASY = ("twice",)
+FAMILIES = (
+    "through_ticket",
+    "under_lantern",
+    "slackage",
+    "hollow_run",
+    "twice",
+)
 """Families of the starter set: four house conventions, which no model can know, and one
 that needs no card."""
 PER_FAMILY = 2
@@ -39,45 +43,37 @@ A few minutes on two cores. Stop it at any time: the same command resumes.
 """
 
 
-class RecordedTeacher(Scripted):
-    """A teacher that replies with recorded blocks, by what a request asks for."""
+LETTERS = (DATA / "demo-letters.toml").read_text(encoding="utf-8")
 
-    def __init__(self) -> None:
-        super().__init__(self.reply, name="recorded")
-        text = (files("kace") / "data/demo-letters.toml").read_text("utf-8")
-        self.letters = tomllib.loads(text)["letter"]
 
-    def reply(self, request: Request) -> str:
-        """Return the recorded blocks that fit a request."""
-        asked = request.messages[1].content
-        problems = re.findall(
-            r"^## Problem (\d+)\n<problem>(.*?)</problem>",
-            asked,
-            flags=re.MULTILINE | re.DOTALL,
-        )
-        blocks = []
-        for letter in self.letters:
-            words = letter.get("asks", ())
-            numbers = []
-            for number, text in problems:
-                if any(word in text for word in words):
-                    numbers.append(number)
-            fits = letter["step"] in request.attempt.problem
-            if (
-                fits
-                and letter.get("when", "") in asked
-                and (numbers or not words)
-            ):
-                text = letter["text"].replace("PROBLEMS", ", ".join(numbers))
-                blocks.append(text)
-        return "\n".join(blocks) or "no cards"
+def recorded_reply(request: Request) -> str:
+    """Return the recorded blocks that fit a request."""
+    asked = request.messages[1].content
+    problems = re.findall(
+        r"^## Problem (\d+)\n<problem>(.*?)</problem>",
+        asked,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    blocks = []
+    for letter in tomllib.loads(LETTERS)["letter"]:
+        if letter["step"] not in request.attempt.problem:
+            continue
+        words = letter.get("asks", [""])
+        numbers = []
+        for number, text in problems:
+            if any(word in text for word in words):
+                numbers.append(number)
+        if letter.get("when", "") in asked and (numbers or "" in words):
+            text = letter["text"].replace("PROBLEMS", ", ".join(numbers))
+            blocks.append(text)
+    return "\n".join(blocks) or "no cards"
 
 
 def load_slice(split: str) -> Dataset:
     """Return the first problems of each family in a split of the starter set."""
     problems = load_bundled("starter", split)
     chosen = []
-    for family in (*HARD, *EASY):
+    for family in FAMILIES:
         found = [problem for problem in problems if problem.family == family]
         chosen += found[:PER_FAMILY]
     return Dataset("starter", split, tuple(chosen))
@@ -91,7 +87,7 @@ def compare_systems(
     for system, tree in (("tiered", None), ("kace", open_tree(out / "tree"))):
         note(f"kace: {system}: {len(held_out.problems)} problems held out")
         trial = Trial(system, held_out, config, 1, tree)
-        finish_trial(trial, out / system, runs)
+        finish_trial(trial, trial.open(out / system, runs))
         runs.append(out / system)
     found = evaluation_of(ScoreReader().open(runs), prices=config.prices)
     yield ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kace.cli.options import Commands, Options, takes
+from kace.cli.options import Options, takes
 from kace.cli.terminal import note
 from kace.config import Config
 from kace.errors import UsageError
@@ -21,7 +21,7 @@ from kace.models.local import (
 from kace.models.local import pull as fetch
 
 
-@click.group("models", cls=Commands, no_args_is_help=True)
+@click.group("models")
 def command() -> None:
     """List and fetch embedded models."""
 

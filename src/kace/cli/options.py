@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from kace.cli.terminal import json_of, print_lines
 from kace.errors import UsageError
+from kace.files import DATA
 
 if TYPE_CHECKING:
     from kace.config import Config
@@ -32,23 +33,8 @@ PATH = click.Path(path_type=Path)
 SET_FIX = "write --set max_cards=1"
 
 
-class Commands(click.Group):
-    """A group that lists its commands in the order of their definition."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
-        return list(self.commands)
-
-
-class Options:
+class Options(dict[str, Any]):
     """What was typed of the shared options, by name; options that were not typed are absent."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-
-    def get(self, name: str) -> Any:
-        """Return an option's value, or `None`."""
-        return self.values.get(name)
 
     @property
     def as_json(self) -> bool:
@@ -85,7 +71,7 @@ class Options:
         from kace.config import Config, load_config
 
         flags = dict(defaults)
-        for name, value in self.values.items():
+        for name, value in self.items():
             if name in Config.model_fields:
                 flags[name] = value
         for name, value in self.settings.items():
@@ -114,7 +100,7 @@ def _remember(
     """Keep an option's value under its name if it was typed."""
     name = str(option.name)
     if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-        context.ensure_object(Options).values[name] = value
+        context.ensure_object(Options)[name] = value
 
 
 TYPES = {
@@ -123,8 +109,8 @@ TYPES = {
     "int": click.INT,
     "float": click.FLOAT,
 }
-TABLE = Path(__file__).parents[1] / "data" / "options.toml"
-SHARED = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+TABLE = (DATA / "options.toml").read_text(encoding="utf-8")
+SHARED = tomllib.loads(TABLE)
 pass_options = click.make_pass_decorator(Options, ensure=True)
 
 

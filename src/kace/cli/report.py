@@ -13,9 +13,8 @@ from kace.cli.options import PATH, Options, takes
 from kace.cli.terminal import (
     aligned,
     note,
-    plain,
 )
-from kace.errors import counted, points
+from kace.errors import counted, plain, points
 from kace.files import write_atomic
 from kace.report.evaluation import (
     Evaluation,
@@ -141,7 +140,7 @@ def comparison_lines(found: Evaluation) -> Iterator[str]:
     ]
     for arm in sorted(found.arms, key=lambda arm: arm.name != found.base):
         rows.append(_row(arm, found.against_base(arm.name)))
-    yield from aligned(rows)
+    yield from map(_ascii, aligned(rows))
     yield found.resampled
     for each in found.comparisons:
         yield ""
@@ -172,7 +171,7 @@ def _row(arm: Metrics, found: Comparison | None) -> tuple[str, ...]:
             p_text(found.adjusted).removeprefix("p ").removeprefix("= "),
             f"+{len(found.gained)} -{len(found.lost)}",
         )
-    return tuple(map(_ascii, ours + theirs))
+    return ours + theirs
 
 
 def _card_lines(harm: Harm) -> Iterator[str]:

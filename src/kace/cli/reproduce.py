@@ -25,17 +25,16 @@ from kace.baselines.systems import (
     spec_of,
 )
 from kace.cards.store import open_state, open_tree
-from kace.cli.options import PATH, Options, takes
+from kace.cli.options import Options, takes
 from kace.cli.terminal import aligned, cells_of, note, print_lines
 from kace.cli.tree import tree_sizes
 from kace.config import Config
 from kace.errors import UsageError
-from kace.files import write_atomic
+from kace.files import DATA, write_atomic
 from kace.learning.report import LADDER_ATTEMPTS
 from kace.learning.study import bill_of, read_bill
 from kace.models.cache import read_calls
 from kace.problems import (
-    DATA,
     SPLITS,
     labelled,
     load_dataset,
@@ -61,7 +60,7 @@ Row = dict[str, Any]
 
 @click.command("reproduce")
 @click.argument("benchmark", type=click.Choice(tuple(PAPER["accuracy"])))
-@takes("model", "base_url", "teacher", "tree", "limit", "max_usd")
+@takes("model", "base_url", "teacher", "tree", "limit", "max_usd", "out")
 @click.option(
     "--arms", help="Only these systems, separated by commas: tiered,kace."
 )
@@ -70,11 +69,6 @@ Row = dict[str, Any]
     default=3,
     type=click.IntRange(1, 100),
     help="Repetitions on the test split.",
-)
-@click.option(
-    "--out",
-    type=PATH,
-    help="Where everything goes; the same command resumes there.",
 )
 @click.option(
     "--yes",
@@ -87,7 +81,6 @@ def command(
     benchmark: str,
     arms: str | None,
     seeds: int,
-    out: Path | None,
     go: bool,
 ) -> None:
     """Run the paper's table for a benchmark.
@@ -106,7 +99,7 @@ def command(
     recipe = Recipe(
         benchmark,
         tuple(arms.split(",")) if arms else default_arms(benchmark, tree),
-        out or Path("runs") / f"reproduce-{benchmark}",
+        options.get("out") or Path("runs") / f"reproduce-{benchmark}",
         seeds,
         tree,
         tuple(solver),
@@ -313,16 +306,11 @@ def arm_rows(benchmark: str, found: Evaluation) -> list[Row]:
         row = {
             "arm": arm.name,
             "paper": PAPER["accuracy"][benchmark].get(arm.name),
-            "here": _percent(arm.accuracy or 0.0),
-            "low": _percent(low),
-            "high": _percent(high),
+            "here": round(100 * (arm.accuracy or 0.0), 1),
+            "low": round(100 * low, 1),
+            "high": round(100 * high, 1),
             "paper's calls": PAPER["calls"][benchmark].get(arm.name),
             "calls": round(arm.paper_calls, 2),
         }
         rows.append(row)
     return rows
-
-
-def _percent(share: float) -> float:
-    # Adding zero removes the sign of a negative one.
-    return round(100 * share, 1) + 0.0

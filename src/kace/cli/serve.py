@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kace.cards.store import open_tree
+from kace.api import tree_of
 from kace.cli.models import prepare
 from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
 from kace.cli.terminal import ENDING, note
@@ -63,7 +63,7 @@ def command(
 
         server = ServerOptions(
             config,
-            open_tree(config.tree) if config.tree else None,
+            tree_of(config),
             key,
             record=record,
             on_answer=lambda line: note(f"{time.strftime('%X')} {line}"),
@@ -110,8 +110,7 @@ def mcp(options: Options, skill: Path | None) -> None:
     # The thread that reads standard input would hold up an end in order.
     for number in ENDING:
         signal.signal(number, end)
-    tree = open_tree(config.tree) if config.tree else None
-    asyncio.run(serve_stdio(ServerOptions(config, tree)))
+    asyncio.run(serve_stdio(ServerOptions(config, tree_of(config))))
 
 
 @click.command()

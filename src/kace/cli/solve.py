@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -15,19 +16,17 @@ import click
 from kace.api import solve_cached, solve_into, tree_of
 from kace.cards.tree import EpistemicTree
 from kace.cli.models import prepare
-from kace.cli.options import CAPS, PATH, SOLVER, Options, takes
+from kace.cli.options import CAPS, SOLVER, Options, takes
 from kace.cli.terminal import (
     RunProgress,
     aligned,
-    columns,
     json_of,
     note,
     on_terminal,
-    plain,
     run_async,
 )
 from kace.config import Config
-from kace.errors import KaceError, UsageError, counted
+from kace.errors import KaceError, UsageError, counted, plain
 from kace.ladder.policies import FALLBACKS
 from kace.ladder.record import RetrievedContext, Solution
 from kace.learning.report import RoleForecast
@@ -46,11 +45,8 @@ from kace.runs.table import Table, with_texts
     "-f",
     help="JSONL with one problem per line; '-' is standard input.",
 )
-@takes("json", *SOLVER, "ray", "tree", "profile", "limit", "batch", *CAPS)
-@click.option(
-    "--out",
-    type=PATH,
-    help="The run directory for --file; the same command resumes it.",
+@takes(
+    "json", *SOLVER, "ray", "tree", "profile", "limit", "batch", *CAPS, "out"
 )
 @click.option(
     "--explain",
@@ -61,7 +57,6 @@ def command(
     options: Options,
     problem: str | None,
     file: str | None,
-    out: Path | None,
     explain: bool,
 ) -> None:
     """Solve a problem, or every problem of a file.
@@ -73,7 +68,7 @@ def command(
             raise UsageError(
                 "--file and a problem were given", fix="give one of them"
             )
-        _solve_file(file, options, out, explain)
+        _solve_file(file, options, explain)
         return
     config = options.config()
     if config.batch:
@@ -143,16 +138,16 @@ def _solve_one(
         )
 
 
-def _solve_file(
-    name: str, options: Options, out: Path | None, explain: bool
-) -> None:
+def _solve_file(name: str, options: Options, explain: bool) -> None:
     config = options.config()
     path = Path("/dev/stdin") if name == "-" else Path(name)
     problems = load_problems(path, config.fields, options.get("limit"))
     tree = tree_of(config)
     manifest = manifest_of(config, tree)
     ids = "".join(problem.id for problem in problems)
-    folder = out or default_folder(path.stem, manifest, ids.encode())
+    folder = options.get("out") or default_folder(
+        path.stem, manifest, ids.encode()
+    )
     prepare(config)
     as_json = options.as_json
     with Run(folder, manifest, texts=config.problem_texts) as run:
@@ -201,17 +196,13 @@ def _details(solution: Solution, as_json: bool, explain: bool) -> str:
 
 def verdict_of(solution: Solution) -> str:
     """Return `right` or `wrong` if an answer is expected, else nothing."""
-    if solution.correct is None:
-        return ""
-    return "right" if solution.correct else "wrong"
+    return {None: "", True: "right", False: "wrong"}[solution.correct]
 
 
 def votes_of(solution: Solution) -> str:
     """Return the answer classes, most supported first, such as `12 x3, 7 x2, none x1`."""
     parts = []
-    for found in sorted(
-        solution.classes, key=lambda c: (-len(c.positions), c.positions)
-    ):
+    for found in sorted(solution.classes, key=lambda c: -len(c.positions)):
         parts.append(f"{plain(found.answer, 18)} x{len(found.positions)}")
     answers = [attempt.answer for attempt in solution.attempts]
     if None in answers:
@@ -314,14 +305,11 @@ def metrics_lines(m: Metrics) -> Iterator[str]:
 def forecast_lines(rows: Sequence[RoleForecast]) -> Iterator[str]:
     """Yield what a run is expected to take, without prefix caches."""
     for row in rows:
-        usd = "price unknown" if row.usd is None else f"{row.usd:.2f} USD"
+        usd = f'price unknown: add [prices."{row.model}"] to kace.toml'
+        if row.usd is not None:
+            usd = f"{row.usd:.2f} USD"
         tokens = f"{row.input:,.0f} tokens in and {row.output:,.0f} out"
         yield f"{row.role:11} {row.calls:,.0f} calls, {tokens}, {usd}"
-        if row.usd is None:
-            yield (
-                f'            add [prices."{row.model}"] with input and output to '
-                "kace.toml"
-            )
     minutes = sum(row.seconds for row in rows) / 60
     yield f"time        about {counted(math.ceil(minutes), 'minute')}"
 
@@ -330,7 +318,7 @@ def side_by_side(
     tree: EpistemicTree, problem: Problem, without: Solution, using: Solution
 ) -> Iterator[str]:
     """Yield a problem, its answers without and with a tree, and the cards that were read."""
-    width = max(columns(), 60)
+    width = max(shutil.get_terminal_size().columns, 60)
     text = problem.text
     if problem.answer is not None:
         text += f"  Expected: {problem.answer}"

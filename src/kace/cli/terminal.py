@@ -6,9 +6,7 @@ import contextlib
 import gc
 import json
 import os
-import re
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -21,7 +19,7 @@ from collections.abc import (
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kace.errors import redact
+from kace.errors import CONTROLS, plain, redact
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -32,40 +30,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ENDING = (signal.SIGINT, signal.SIGTERM)
 YOUNG_COLLECTIONS = 1_500  # of garbage, before older objects are looked at
-ESCAPES = re.compile(
-    r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])"
-)
-CONTROLS = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064"
-    r"\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
-)
-
-
-def plain(text: str, limit: int | None = None) -> str:
-    """Return text that is safe to print, cut to `limit` characters.
-
-    It has no escape sequences and nothing that overwrites or reorders.
-    """
-    text = CONTROLS.sub("", ESCAPES.sub("", text))
-    if limit is None:
-        return text
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def escaped(text: str) -> str:
-    """Return JSON that is safe to print: what `plain` removes is escaped, so it reads back the same."""
-    return CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def json_of(value: object) -> str:
-    """Return a value, or text that is JSON already, as a line that is safe to print."""
-    text = (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False)
-    )
-    return escaped(text)
+    """Return a value, or text that is JSON already, as a line that is safe to print.
+
+    What `plain` removes is escaped, so that it reads back the same.
+    """
+    text = value
+    if not isinstance(text, str):
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    return CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def note(line: str) -> None:
@@ -108,11 +83,6 @@ def on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def columns() -> int:
-    """Return how wide a line may be: the terminal's width, or 80."""
-    return shutil.get_terminal_size((80, 24)).columns if on_terminal() else 80
-
-
 class RunProgress:
     """Observes a run; in a terminal, a line below the results shows how far it is."""
 
@@ -122,12 +92,8 @@ class RunProgress:
         self.tokens = 0
         self.done = 0
         self.right = 0
-        self.before = 0
         self.began = time.monotonic()
         self._live: Live | None = None
-
-    def started(self, problem: Problem) -> None:
-        """Do nothing: a problem has begun."""
 
     def attempted(self, problem: Problem, attempt: Attempt) -> None:
         """Count an attempt that has ended."""
@@ -140,9 +106,8 @@ class RunProgress:
         self.right += bool(solution.correct)
 
     def recalled(self, solution: Solution) -> None:
-        """Count a problem that was finished in an earlier run of the command."""
-        self.solved(solution)
-        self.before += 1
+        """Leave out a problem that was finished in an earlier run of the command."""
+        self.total -= 1
 
     def __enter__(self) -> Self:
         if sys.stderr is not None and sys.stderr.isatty():
@@ -164,14 +129,15 @@ class RunProgress:
             self._live.stop()
 
     def status(self) -> str:
-        """Return how far the run is, with the time left at the pace so far."""
+        """Return how far the run is, with the time so far and the time left at its pace."""
+        seconds = time.monotonic() - self.began
         text = (
             f"{self.done} of {self.total} solved, {self.right} known to be right, "
-            f"{self.attempts} attempts, {self.tokens:,} tokens"
+            f"{self.attempts} attempts, {self.tokens:,} tokens, "
+            f"{timedelta(seconds=round(seconds))}"
         )
-        made = self.done - self.before
-        if made:
-            pace = (time.monotonic() - self.began) / made
+        if self.done:
+            pace = seconds / self.done
             left = timedelta(seconds=round(pace * (self.total - self.done)))
             text += f", about {left} left"
         return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from kace.api import solve_cached
 from kace.cards import formats
 from kace.cards.card import (
     Card,
-    Status,
     card_line,
     read_card,
     text_of,
@@ -39,19 +38,18 @@ from kace.cards.tree import (
     SetDomains,
 )
 from kace.cli.models import prepare
-from kace.cli.options import PATH, Commands, Options, takes
+from kace.cli.options import PATH, Options, takes
 from kace.cli.solve import side_by_side
 from kace.cli.terminal import (
     RunProgress,
     aligned,
     cells_of,
     note,
-    plain,
     print_lines,
     run_async,
 )
 from kace.config import tree_path
-from kace.errors import UsageError
+from kace.errors import UsageError, plain
 from kace.files import write_atomic
 from kace.ladder.retrieve import estimate
 from kace.problems import Problem, check_problem_text
@@ -75,7 +73,7 @@ NOTE = click.option(
 )
 
 
-@click.group("tree", cls=Commands, no_args_is_help=True)
+@click.group("tree")
 def command() -> None:
     """Create a tree, write and try cards, show and change trees.
 
@@ -318,13 +316,10 @@ def _figures(path: Path) -> dict[str, Any]:
     """Return the tree in figures."""
     state = open_state(path)
     tree = state.tree
-    status = dict.fromkeys(map(str, Status), 0)
-    for card in tree:
-        status[card.status] += 1
     return {
         "name": path.resolve().name.partition(".json")[0],
         "cards": len(tree),
-        "status": status,
+        "status": Counter(str(card.status) for card in tree),
         "generation": state.generation if path.is_dir() else None,
         "frozen": state.frozen,
         "hash": tree.content_hash(),

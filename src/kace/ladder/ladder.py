@@ -61,10 +61,6 @@ class ContextSource(Protocol):
 class Observer(Protocol):
     """Receives the progress of solves."""
 
-    def started(self, problem: Problem) -> None:
-        """Called when the first tier of a problem begins."""
-        return
-
     def attempted(
         self,
         problem: Problem,
@@ -143,7 +139,6 @@ class Climb:
 async def solve(problem: Problem, kit: Kit) -> Solution:
     """Solve a problem: climb the ladder, amend it, and grade the answer."""
     start = time.monotonic()
-    kit.observer.started(problem)
     climbed = await climb(problem, kit)
     for amend in kit.amend:
         climbed = await amend(climbed, kit)

@@ -33,7 +33,7 @@ from kace.cards.card import Card, Status
 from kace.cards.tree import EpistemicTree, cards_by_source
 from kace.config import RetrievalConfig
 from kace.errors import DataError, one_line
-from kace.files import read_plain, write_atomic
+from kace.files import DATA, read_plain, write_atomic
 from kace.problems import Problem
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Places: TypeAlias = NDArray[np.integer[Any]] | list[int]
 Encoder: TypeAlias = Callable[[Sequence[str]], Floats]
 
-EVERYDAY = Path(__file__).parents[1] / "data" / "everyday.txt"
+EVERYDAY = DATA / "everyday.txt"
 MAX_INDEX_BYTES = 400_000_000
 ALL = slice(None)
 STRENGTH = 10.0  # of the fit against the size of the weights

@@ -244,7 +244,7 @@ def read_calls(place: Path) -> Iterator[CallRecord]:
 
     Raises `DataError` for a malformed line.
     """
-    segments = [place] if place.is_file() else sorted(place.glob("*.jsonl*"))
+    segments = [place] if place.is_file() else sorted(place.glob("*.jsonl"))
     for segment in segments:
         with readable(segment, "name a recorded calls file"):
             for number, _, line in whole_lines(segment):

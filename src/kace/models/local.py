@@ -31,9 +31,8 @@ from pathlib import Path
 from typing import IO
 from weakref import WeakValueDictionary
 
-from kace.config import DATA
 from kace.errors import DataError, KaceError, UsageError, one_line, public_url
-from kace.files import Unavailable, cannot_write, fetch_from_hub, readable
+from kace.files import DATA, Unavailable, cannot_write, fetch_from_hub, readable
 from kace.models.base import (
     LOGPROBS,
     Failure,

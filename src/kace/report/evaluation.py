@@ -17,7 +17,7 @@ from string import Template
 from kace.baselines.systems import spec_of
 from kace.config import Price
 from kace.errors import UsageError, counted
-from kace.files import write_atomic
+from kace.files import DATA, write_atomic
 from kace.report.charts import (
     ForestRow,
     Picture,
@@ -35,7 +35,7 @@ from kace.runs.compare import (
 from kace.runs.metrics import NO_CARDS, Metrics, clusters_of
 from kace.runs.table import Table
 
-RECORD = Path(__file__).parents[1] / "data" / "eee-record.txt"
+RECORD = DATA / "eee-record.txt"
 
 
 @dataclass(frozen=True, slots=True)
