@@ -1,11 +1,8 @@
-"""Solve one problem and print every tier's votes: python examples/solve.py."""
+"""Solve one problem and print every attempt: python examples/solve.py."""
 
 import kace
 
 solution = kace.solve("How many diagonals does a 9-gon have?", tree="starter")
-for tier, _, vote in solution.tiers:
-    print(
-        tier.name,
-        [(leader.answer.text, leader.votes) for leader in vote.standings],
-    )
+for attempt in solution.attempts:
+    print(attempt.tier.value, attempt.answer)
 print(solution.exit.value, solution.answer)

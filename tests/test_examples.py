@@ -23,9 +23,9 @@ def run_example(folder: Path, name: str, *arguments: str, model: str = "scripted
     return done.stdout
 
 
-def test_solve_prints_a_line_per_tier_and_the_answer(tmp_path: Path):
+def test_solve_prints_a_line_per_attempt_and_the_answer(tmp_path: Path):
     lines = run_example(tmp_path, "solve.py", model="scripted/steady").splitlines()
-    assert lines == ["ES [('42', 2)]", "es_unanimous 42"]
+    assert lines == ["ES 42", "ES 42", "es_unanimous 42"]
 
 
 def test_write_card_makes_a_tree_with_the_card(tmp_path: Path):

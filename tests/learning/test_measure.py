@@ -197,13 +197,13 @@ def test_problems_that_a_card_was_written_from_prove_nothing_for_others():
     own = Provenance(source="t", supporting_problems=("mine",))
     tree = EpistemicTree.of(DOMAINS, [a_card("EXACT_A_CARD", provenance=own)])
     good, none = votes("mine", 6, 6, 0, 6), votes("other", 0, 6, 0, 6)
-    (alone,) = lifts_of({"EXACT_A_CARD": [good]}, tree).values()
+    (alone,) = lifts_of({"EXACT_A_CARD": [good]}, tree, {}).values()
     assert alone.helps > KEEP and alone.carries == 0
     assert status_of(alone, LIKELY) is Status.EXPERIMENTAL
-    (both,) = lifts_of({"EXACT_A_CARD": [good, none]}, tree).values()
+    (both,) = lifts_of({"EXACT_A_CARD": [good, none]}, tree, {}).values()
     assert both.problems == 2 and both.helps > both.carries
     other = [votes("other", 6, 6, 0, 6), votes("third", 6, 6, 0, 6)]
-    (more,) = lifts_of({"EXACT_A_CARD": other}, tree).values()
+    (more,) = lifts_of({"EXACT_A_CARD": other}, tree, {}).values()
     assert status_of(more, LIKELY) is Status.VALIDATED
 
 
@@ -258,7 +258,7 @@ def left_out(folder: Path, model: Remembering) -> dict[str, Lift]:
                 text = "".join(message.content for message in request.messages)
                 eligible = 1 if request.attempt.tier == "HS" else 3
                 assert sum(name in text for name in (HARM, HELP, IDLE, DEEP)) == eligible - 1
-            return lifts_of(found, TREE)
+            return lifts_of(found, TREE, {})
 
     return LOOP.run(work())
 

@@ -137,7 +137,13 @@ def test_the_harm_of_shown_cards_is_in_every_format(found: Evaluation):
     (row,) = [each for each in evaluation_record(found)["comparisons"] if each["other"] == "kace"]
     counts = {"shown": harm.shown, "gained": harm.gained, "broken": harm.broken}
     (card,) = row["harm"]["cards"]
-    assert card == {"card": "EXACT_IT_HELPS", **counts, "right": card["right"], "wrong": harm.shown - card["right"]}
+    assert card == {
+        "card": "EXACT_IT_HELPS",
+        **counts,
+        "right": card["right"],
+        "wrong": harm.shown - card["right"],
+        "astray": 0,
+    }
 
 
 def test_problems_without_answers_still_have_exits_and_costs():

@@ -180,9 +180,8 @@ def _card_lines(harm: Harm) -> Iterator[str]:
         return
     rows: list[Sequence[str]] = [("card", "shown", "gained", "broken", "")]
     for each in (*harm.kinds, *harm.cards[:LISTED]):
-        flag = "breaks more than it gains" if each.flagged else ""
         counts = map(str, (each.shown, each.gained, each.broken))
-        rows.append((plain(each.card), *counts, flag))
+        rows.append((plain(each.card), *counts, each.warning))
     yield from aligned(rows)
     if len(harm.cards) > LISTED:
         yield f"and {len(harm.cards) - LISTED:,} more"

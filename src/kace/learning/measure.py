@@ -38,7 +38,7 @@ from kace.ladder.relevance import (
     best_encoder,
     softmax,
 )
-from kace.ladder.tiers import LOCKED
+from kace.ladder.tiers import LOCKED, TierName
 from kace.learning import StepResult
 from kace.learning.study import (
     BASE,
@@ -71,7 +71,7 @@ class Fire(StepResult):
 class CardVotes(StepResult):
     """The attempts at one problem and tier, made with a card and without it."""
 
-    problem: str  # its name
+    problem: str  # its id
     right: int = 0
     made: int = 0
     right_without: int = 0
@@ -139,7 +139,8 @@ async def measure(
         records = await leave_one_out(tree, base, study)
     else:
         records = await run_dropout(epoch, tree, study)
-    lifts = lifts_of(dropout_votes(records), tree)
+    names = {problem.id: one_line(problem.name) for problem in study.train}
+    lifts = lifts_of(dropout_votes(records), tree, names)
     return Impact(fires=count_fires(base or records), lifts=lifts)
 
 
@@ -244,7 +245,7 @@ def measured_on(
 
 def dropout_votes(records: Iterable[Solution]) -> Votes:
     """Return the votes on every card that runs showed or hid."""
-    counts = defaultdict[tuple[str, ...], Counter[str]](Counter)
+    counts = defaultdict[tuple[str, str, TierName], Counter[str]](Counter)
     for record in records:
         for recall, attempt in product(record.recalls, record.attempts):
             failed = attempt.outcome is Outcome.PROVIDER_ERROR
@@ -252,14 +253,13 @@ def dropout_votes(records: Iterable[Solution]) -> Votes:
             if attempt.tier is not recall.tier or failed or right is None:
                 continue
             for card_id in recall.cards:
-                where = (record.problem, record.name, recall.tier)
-                count = counts[card_id, *where]
+                count = counts[card_id, record.problem, recall.tier]
                 arm = "_without" if card_id in attempt.hidden else ""
                 count[f"right{arm}"] += right
                 count[f"made{arm}"] += 1
     votes = defaultdict[str, list[CardVotes]](list)
-    for (card_id, _, name, _), count in counts.items():
-        votes[card_id].append(CardVotes(problem=name, **count))
+    for (card_id, problem, _), count in counts.items():
+        votes[card_id].append(CardVotes(problem=problem, **count))
     return votes
 
 
@@ -303,17 +303,19 @@ async def leave_one_out(
 # What both share.
 
 
-def lifts_of(votes: Votes, tree: EpistemicTree) -> dict[str, Lift]:
+def lifts_of(
+    votes: Votes, tree: EpistemicTree, names: Mapping[str, str]
+) -> dict[str, Lift]:
     """Return the lift of each card measured, given all cards.
 
     Problems that a card was written from prove little about others, so both kinds of
-    evidence are weighed apart.
+    evidence are weighed apart. `names` are those of the training problems, by id.
     """
     others = defaultdict[str, list[CardVotes]](list)
     for name, rows in votes.items():
         sources = tree.card(name).provenance.supporting_problems
         for vote in rows:
-            if one_line(vote.problem) not in sources:
+            if names.get(vote.problem, vote.problem) not in sources:
                 others[name].append(vote)
     elsewhere = shrink(others)
     found = {}

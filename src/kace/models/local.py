@@ -309,7 +309,11 @@ class Engine:
             ):
                 text = await response.text(errors="replace")
         except aiohttp.ClientError:
-            raise Transient("the local engine ended") from None
+            what = "the local engine ended"
+            # The socket closes a moment before the kernel has the exit status.
+            with suppress(subprocess.TimeoutExpired):
+                what += f" with status {self._process.wait(0.2)}"
+            raise Transient(what) from None
         if response.status != 200:
             what = one_line(f"local engine: HTTP {response.status}: {text}")
             raise ModelError(Failure.PROVIDER_ERROR, what)

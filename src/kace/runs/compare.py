@@ -251,8 +251,12 @@ def _harm_of(
         right = known.get(pair.family or "")
         fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
         kinds.append(("a right card" if fits else "only wrong cards", pair))
+    found = uses_of(cards_of(shown))
+    for card, pair in cards_of(shown if known else ()):
+        right = known.get(pair.family or "")
+        found[card].astray += not (isinstance(right, list) and card in right)
     uses = sorted(
-        uses_of(cards_of(shown)).values(),
+        found.values(),
         key=lambda use: (use.gained - use.broken, -use.broken),
     )
     return Harm(

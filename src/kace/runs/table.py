@@ -237,11 +237,24 @@ class CardUse:
     wrong: int = 0
     gained: int = 0  # wrong in the base run and right here, of those shown
     broken: int = 0  # right in the base run and wrong here
+    astray: int = (
+        0  # shown to problems of other families, where these are known
+    )
 
     @property
     def flagged(self) -> bool:
         """Whether it breaks more than it gains."""
         return self.broken > self.gained
+
+    @property
+    def warning(self) -> str:
+        """Why the card may do harm; empty without a reason."""
+        reasons = []
+        if self.flagged:
+            reasons.append("breaks more than it gains")
+        if 2 * self.astray > self.shown:
+            reasons.append(f"{self.astray:,} of other families")
+        return "; ".join(reasons)
 
 
 def cards_of(rows: Iterable[SolveRow]) -> list[tuple[str, SolveRow]]:
