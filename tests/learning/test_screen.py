@@ -15,7 +15,6 @@ from tests.learning.sound_cards import PAYLOADS, sound_card
 TRAIN = load_bundled("starter", "train")
 STARTER = LeakScreen(TRAIN)
 BARGE = Problem("A barge carries 7 brades and 2 sacks of barley. How many sacks is that?", "142", "barge")
-OUTFITS = Problem("Noa has 5 shirts and 4 skirts. How many outfits are there?", "20", "outfits")
 SEVEN = Problem("A barge takes on 76 sacks of rye under gleaning. How many does the skipper get?", "7", "seven")
 
 
@@ -93,8 +92,7 @@ INNOCENT = rows(  # an answer, and a rule that was written from its problem and 
 
 
 @pytest.mark.parametrize(
-    ("answer", "body", "rule"),
-    [*((*row, "answer_leak") for row in LEAKS), *((*row, None) for row in INNOCENT)],
+    ("answer", "body", "rule"), [*((*row, "answer_leak") for row in LEAKS), *((*row, None) for row in INNOCENT)]
 )
 def test_a_card_may_not_repeat_the_answer_of_its_own_problem(answer: str, body: str, rule: str | None):
     assert own(Problem("How does it end?", answer, "p"), body) == rule

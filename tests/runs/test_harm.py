@@ -104,5 +104,7 @@ def test_right_and_wrong_cards_are_counted_where_families_are_known():
         CardUse("only wrong cards", 2, 1, 1, gained=1, broken=1),
     )
     assert {card.card: card.astray for card in found.cards} == {A: 0, B: 3}
-    assert [card.warning for card in found.cards if card.card == B] == ["breaks more than it gains; 3 of other families"]
+    assert [card.warning for card in found.cards if card.card == B] == [
+        "breaks more than it gains; 3 of other families"
+    ]
     assert harm(("a", 0, 1, (A,))).kinds == ()
