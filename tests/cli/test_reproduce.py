@@ -62,37 +62,29 @@ def started(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[str]:
 
 @dataclass
 class Deadly:
-    """The world, which kills whoever asks it the n-th question for the teacher; or asks its parent alone to end."""
+    """The world, which kills whoever asks it the n-th question for the teacher."""
 
     world: ChatWorld
     after: int
-    how: signal.Signals = signal.SIGKILL
     victim: subprocess.Popen[str] | None = None
     asked: list[str] = field(default_factory=list)
 
     def __call__(self, seen: Seen) -> Answer:
         self.asked += ["teacher"] if seen.body["model"] == "teacher" else []
         if self.victim and len(self.asked) >= self.after:
-            (os.killpg if self.how is signal.SIGKILL else os.kill)(self.victim.pid, self.how)
+            os.killpg(self.victim.pid, signal.SIGKILL)
             self.victim = None
         return self.world(seen)
 
 
-def reproduced(
-    folder: Path,
-    arms: tuple[str, ...],
-    *more: str,
-    known: bool,
-    killed_after: int,
-    how: signal.Signals = signal.SIGKILL,
-) -> Evaluation:
+def reproduced(folder: Path, arms: tuple[str, ...], *more: str, known: bool, killed_after: int) -> Evaluation:
     """What the table says after a kill at that question to the teacher, and the same command again."""
     write_aime(folder / "data")
-    world = Deadly(ChatWorld(known), killed_after, how)
+    world = Deadly(ChatWorld(known), killed_after)
     with ChatServer(world) as server:
         arguments = words(folder, server.url, "--arms", ",".join(arms), "--yes", *more)
         world.victim = child = started(folder, arguments)
-        assert child.wait() == (-signal.SIGKILL if how is signal.SIGKILL else 130), (folder / "log").read_text()[-2000:]
+        assert child.wait() == -signal.SIGKILL, (folder / "log").read_text()[-2000:]
         assert not (folder / "r" / "report").exists()
         assert started(folder, arguments).wait() == 0, (folder / "log").read_text()[-2000:]
     page = (folder / "r" / "report" / "index.html").read_text()

@@ -36,18 +36,10 @@ def record(script, expected: str | None = "1", label: str = "p1", tiers: Sequenc
     return asyncio.run(work())
 
 
-ATTACKS = (
-    "\x1b[2J",
-    "\x1b]8;;http://evil\x07x\x1b]8;;\x07",
-    "\x1b]52;c;cm0gLXJm\x07",
-    "\a\r",
-    "\x9b2J",
-    "\u202e",
-    "\x00",
+@pytest.mark.parametrize(
+    "attack",
+    ["\x1b[2J", "\x1b]8;;http://evil\x07x\x1b]8;;\x07", "\x1b]52;c;cm0gLXJm\x07", "\a\r", "\x9b2J", "\u202e", "\x00"],
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
 def test_escape_sequences_never_reach_the_terminal(attack: str):
     shown = plain(f"a{attack}b")
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in shown)

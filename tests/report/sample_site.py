@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from kace.report.server import Guard, listening, serve
 
@@ -43,6 +44,21 @@ def sample_app() -> Starlette:
         Route("/open", page),
     ]
     return Starlette(routes=routes)
+
+
+def asked(app: ASGIApp, scope: dict[str, object], *heard: dict[str, object]) -> list[dict[str, Any]]:
+    """What is sent to a client that says just this."""
+    said: list[dict[str, Any]] = []
+    waiting = list(heard)
+
+    async def receive() -> Any:
+        return waiting.pop(0)
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return said
 
 
 class Site:

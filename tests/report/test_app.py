@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,13 +7,14 @@ from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp
 
 from kace.cards.store import TreeStore
 from kace.report.render import assets, assets_mark
 from kace.report.server import CSP
 from kace.report.workspace import Workspace
 from tests.report.opened import opened
+from tests.report.sample_site import asked
 from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
 
@@ -37,21 +37,13 @@ def client(folder: Path) -> Iterator[TestClient]:
 
 def sent(app: ASGIApp, path: str) -> tuple[int, dict[str, str], str]:
     """The answer to a path that no client would send as it is."""
-    said: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        said.append(message)
-
     raw = path.partition("?")[0].encode()
     scope = {
         **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"},
         **{"path": unquote(raw.decode()), "raw_path": raw, "query_string": b"", "root_path": ""},
         **{"headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)},
     }
-    asyncio.run(app(scope, receive, send))
+    said = asked(app, scope, {"type": "http.request", "body": b"", "more_body": False})
     headers = {name.decode(): value.decode() for name, value in said[0]["headers"]}
     return said[0]["status"], headers, b"".join(each.get("body", b"") for each in said[1:]).decode()
 

@@ -67,22 +67,19 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+POKE = """() => {
+  for (const item of document.querySelectorAll("details")) item.open = true;
+  for (const node of document.querySelectorAll("main *")) {
+    for (const name of ["mouseover", "mouseenter", "focus"]) node.dispatchEvent(new Event(name));
+  }
+}"""
+"""What a reader does: unfold everything, look at everything, and let every element feel the mouse."""
+
+
 def settled(page: Page, url: str) -> None:
     """Open a page and wait for its maths."""
     page.goto(url, wait_until="load")
     page.wait_for_function("() => document.documentElement.dataset.maths === 'set' || !document.querySelector('.math')")
-
-
-def poke(page: Page) -> None:
-    """Do what a reader does: unfold everything, look at everything, and let every element feel the mouse."""
-    page.evaluate(
-        """() => {
-          for (const item of document.querySelectorAll("details")) item.open = true;
-          for (const node of document.querySelectorAll("main *")) {
-            for (const name of ["mouseover", "mouseenter", "focus"]) node.dispatchEvent(new Event(name));
-          }
-        }"""
-    )
 
 
 def crawl(page: Page, *starts: str) -> Iterator[str]:
@@ -94,7 +91,7 @@ def crawl(page: Page, *starts: str) -> Iterator[str]:
             continue
         opened[shape(url)] += 1
         settled(page, url)
-        poke(page)
+        page.evaluate(POKE)
         yield url
         fresh = [link for link in links_of(page) if link not in seen]
         seen.update(fresh)

@@ -62,8 +62,7 @@ def test_a_payload_that_breaks_the_rules_is_shown_as_it_is(tmp_path: Path) -> No
 # History
 
 
-def a_history(tmp_path: Path) -> TreeStore:
-    """A tree in which one card was created, edited, moved, credited and deprecated."""
+def test_history_tells_every_change_of_the_card_newest_first(tmp_path: Path) -> None:
     card = a_card()
     store = TreeStore.create(tmp_path / "oak", DOMAINS, [card, a_card("EXACT_OTHER_CARD")], author="planter")
     edited = card.revised(payload=card.payload.replace("Check with small numbers.", "Check with very small numbers."))
@@ -75,11 +74,6 @@ def a_history(tmp_path: Path) -> TreeStore:
     store.apply(Edit(store.load().card(NAME).model_copy(update={"provenance": credited})), author="learner")
     store.apply(Edit(a_card("EXACT_OTHER_CARD", routing_conditions=())), author="editor")
     store.apply(Deprecate(NAME), author="gardener", note="never helped")
-    return store
-
-
-def test_history_tells_every_change_of_the_card_newest_first(tmp_path: Path) -> None:
-    a_history(tmp_path)
     page = page_of(workspace_of(tmp_path / "oak"), f"/tree/oak/card/{NAME}")
     words = said(page).split(" History ")[1]
     order = ["deprecate never helped", "learner", "mover", "edit be exact", "create"]

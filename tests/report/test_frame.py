@@ -51,14 +51,10 @@ def test_only_a_file_carries_its_policy_with_it():
     assert "Content-Security-Policy" not in document(PAGE, SERVED)
 
 
-def nav_of(workspace, links, path):
-    """The links of the bar."""
-    return html_at(workspace, path, link=links)[0].partition("<nav")[2].partition("</nav>")[0]
-
-
 def test_the_bar_leads_to_the_lists_of_the_first_page(tmp_path):
     a_shelf_of_all(tmp_path)
-    nav = parsed(nav_of(Workspace([tmp_path]), SERVED, "/"))
+    text = html_at(Workspace([tmp_path]), "/", link=SERVED)[0]
+    nav = parsed(text.partition("<nav")[2].partition("</nav>")[0])
     assert [link["href"] for link in nav.all("a")] == ["/", "/#tree", "/#run", "/#learner", "/#inbox"]
     assert [link.get("aria-current") for link in nav.all("a")] == ["page", None, None, None, None]
 

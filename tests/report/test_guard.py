@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from starlette.types import ASGIApp
 
 from kace.report.server import SECURITY_HEADERS, Guard
-from tests.report.sample_site import TOKEN, Answered, Site, sample_app
+from tests.report.sample_site import TOKEN, Answered, Site, asked, sample_app
 
 GONE = {"type": "http.disconnect"}
 
@@ -138,21 +135,6 @@ def test_a_bug_is_told_to_the_log_without_secrets_and_not_to_the_client(site: Si
     assert b"bug" not in answer.body
     assert "a bug, with" in caplog.text
     assert "sk-canary" not in caplog.text
-
-
-def asked(app: ASGIApp, scope: dict[str, object], *heard: dict[str, object]) -> list[dict[str, Any]]:
-    """What is sent to a client that says just this."""
-    said: list[dict[str, Any]] = []
-    waiting = list(heard)
-
-    async def receive() -> Any:
-        return waiting.pop(0)
-
-    async def send(message: Any) -> None:
-        said.append(message)
-
-    asyncio.run(app(scope, receive, send))
-    return said
 
 
 def test_a_client_that_leaves_within_the_body_is_no_bug(caplog: pytest.LogCaptureFixture):

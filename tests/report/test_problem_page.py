@@ -10,7 +10,7 @@ from kace.ladder.record import ClassRecord, Outcome, Solution
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Confidence, chat
 from kace.problems import Problem, problem_rows
-from kace.report.pages import climb_of, vote_of
+from kace.report.pages import climb_of
 from kace.report.render import path_of
 from kace.report.workspace import Workspace
 from tests.report.page_audit import Audit
@@ -80,13 +80,6 @@ def test_a_climb_groups_attempts_that_agree_and_says_which_gate_let_it_out(tmp_p
     assert (es.left, ms.left) == (False, True)
     assert ms.groups[0].mark == "right"
     assert "Fallback" not in ask(shelf_of(tmp_path / "again", record)).body
-
-
-def test_a_climb_that_no_gate_let_out_ends_in_a_vote_over_all():
-    record = hard()
-    leader = vote_of(record, 0, len(record.attempts))[0]
-    assert (leader.answer, leader.votes) == ("5", 2)
-    assert not any(rung.left for rung in climb_of(record))
 
 
 def test_the_page_draws_every_tier_with_its_gate(tmp_path: Path):

@@ -129,13 +129,6 @@ def test_cards_are_found_by_their_words(workspace: Workspace) -> None:
     assert "No card is like that" in said(page_of(workspace, "/tree/oak", q="zeppelin"))
 
 
-def test_nothing_is_written_beside_the_source(workspace: Workspace, tmp_path: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    for path in ("/tree/oak", "/tree/oak/card/EXACT_HELPS_MUCH"):
-        page_of(workspace, path)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-
-
 def test_a_file_holds_a_whole_place(tmp_path: Path) -> None:
     page = page_of(grown(many(3 * PER_PAGE), tmp_path), "/tree/large", static=True)
     assert len(ids(page.body)) == 3 * PER_PAGE

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from tests.report.samples import a_run, a_shelf_of_all, a_solve, a_tree
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    workspace = Workspace([a_shelf_of_all(tmp_path / "opened")])
-    yield workspace
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace([a_shelf_of_all(tmp_path / "opened")])
 
 
 @pytest.fixture

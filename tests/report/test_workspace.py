@@ -79,10 +79,9 @@ def test_what_is_new_in_an_opened_folder_appears(tmp_path):
 @pytest.mark.parametrize("made", ["empty", "text", "missing", "file", "loop", "nul"])
 def test_a_path_with_nothing_to_look_at_is_refused_in_one_line(tmp_path, made):
     path = tmp_path / ("a\0b" if made == "nul" else made)
-    if made == "empty":
+    if made in ("empty", "text"):
         path.mkdir()
-    elif made == "text":
-        path.mkdir()
+    if made == "text":
         (path / "notes.txt").write_text("hello")
     elif made == "file":
         path.write_text("hello")

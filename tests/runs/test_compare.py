@@ -39,14 +39,9 @@ def test_several_seeds_flip_together():
     other = drawn(chance, [0.6] * 12, 3)
     found = compare(answered("tiered", base), answered("kace", other))
     gains = np.array([sum(b) - sum(a) for a, b in zip(base, other, strict=True)])
-    known = reference.permutation_test(
-        (gains,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="greater"
-    )
-    other_way = reference.permutation_test(
-        (gains,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="less"
-    )
+    known = reference.permutation_test((gains,), np.sum, permutation_type="samples", n_resamples=np.inf)
     assert found.test == "exact sign-flip over problems"
-    assert found.p == pytest.approx(min(1.0, 2 * min(known.pvalue, other_way.pvalue)), rel=1e-9)
+    assert found.p == pytest.approx(known.pvalue, rel=1e-9)
     assert found.difference == pytest.approx(gains.sum() / 36)
     assert len(found.seeds) == 3
     assert found.pairs == 36
@@ -107,9 +102,7 @@ def test_the_sentence_says_when_it_cannot_be_told_and_what_would_be_missed():
     assert not found.distinguishable
     assert found.sentence.startswith("kace and tiered are indistinguishable at this n: +6.7 points")
     assert found.sentence.endswith("differences below about 26 points often go undetected.")
-    few = compare(answered("a", [[1]] * 3), answered("b", [[1]] * 3))
-    assert few.mdd is None
-    assert few.sentence == "b and a are identical: no solve changed on 3 problems."
+    assert compare(answered("a", [[1]] * 3), answered("b", [[1]] * 3)).mdd is None
 
 
 def test_identical_arms_say_so_and_have_no_width():

@@ -9,24 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from kace.config import load_config
 from kace.ladder.record import RetrievedContext, Solution
 from kace.ladder.tiers import TierName
-from kace.runs.manifest import manifest_of
 from tests.command import Kace, run_kace
 from tests.learning.solve_records import a_solve, a_try
+from tests.report.samples import a_run
 
 
-def a_run(folder: Path, system: str, right: Sequence[Sequence[bool]]) -> None:
-    folder.mkdir(parents=True)
-    manifest = {**manifest_of(load_config({"model": "scripted/made-up"}, env={})), "system": {"name": system}}
-    (folder / "run.json").write_text(json.dumps(manifest))
-    records = [
+def solves(right: Sequence[Sequence[bool]]) -> list[Solution]:
+    return [
         a_solve(f"p{number:02}", [a_try(bool(one))], correct=bool(one), seed=seed)
         for number, line in enumerate(right)
         for seed, one in enumerate(line)
     ]
-    (folder / "traces.jsonl").write_text("".join(record.model_dump_json() + "\n" for record in records))
 
 
 @pytest.fixture
@@ -34,9 +29,11 @@ def kace(tmp_path: Path) -> Kace:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return run_kace(tmp_path, "report", *arguments, COLUMNS="200")
 
-    a_run(tmp_path / "runs" / "tiered-1", "tiered", [[True, True]] * 10 + [[False, False]] * 20)
-    a_run(tmp_path / "runs" / "kace-1", "kace", [[True, False]] + [[True, True]] * 21 + [[False, False]] * 8)
-    a_run(tmp_path / "runs" / "same-1", "same\x1b[31m", [[True, True]] * 11 + [[False, False]] * 19)
+    a_run(tmp_path / "runs" / "tiered-1", solves([[True, True]] * 10 + [[False, False]] * 20))
+    better = solves([[True, False]] + [[True, True]] * 21 + [[False, False]] * 8)
+    a_run(tmp_path / "runs" / "kace-1", better, system={"name": "kace"})
+    same = solves([[True, True]] * 11 + [[False, False]] * 19)
+    a_run(tmp_path / "runs" / "same-1", same, system={"name": "same\x1b[31m"})
     return run
 
 
@@ -58,13 +55,11 @@ def test_a_table_and_a_sentence(kace: Kace, tmp_path: Path):
 
 
 def test_what_showing_cards_did_is_told_with_a_table_by_card(kace: Kace, tmp_path: Path):
-    a_run(tmp_path / "runs" / "gated-1", "kace", [[True, True]] * 8 + [[False, False]] * 2 + [[True, True]] * 20)
-    trace = tmp_path / "runs" / "gated-1" / "traces.jsonl"
-    records = [Solution.model_validate_json(line) for line in trace.read_text().splitlines()]
+    records = solves([[True, True]] * 8 + [[False, False]] * 2 + [[True, True]] * 20)
     read = {n: (f"EXACT_CARD_{n % 14:02}",) for n in range(28)}  # solves 16 to 19 are broken, those from 20 on gained
     recalls = [RetrievedContext(tier=TierName.MS, cards=read.get(n, ()), eligible=4) for n in range(60)]
     records = [each.model_copy(update={"recalls": (recall,)}) for each, recall in zip(records, recalls, strict=True)]
-    trace.write_text("".join(record.model_dump_json() + "\n" for record in records))
+    a_run(tmp_path / "runs" / "gated-1", records, system={"name": "kace"})
     done = kace("runs/tiered-1", "runs/gated-1", "runs/same-1")
     assert done.returncode == 0, done.stderr
     told, head, *cards, more = [

@@ -19,14 +19,9 @@ from tests.runs.few_rows import a_row, an_arm
 POINTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 12)), min_size=2, max_size=30)
 
 
-def pairs(points: Points) -> int:
+def counts(points: Points) -> tuple[int, float]:
     found = concordance_of(points)
-    return found.pairs if found else 0
-
-
-def concordant(points: Points) -> float:
-    found = concordance_of(points)
-    return found.concordant if found else 0.0
+    return (found.pairs, found.concordant) if found else (0, 0.0)
 
 
 def at(rates: list[float]) -> Points:
@@ -44,7 +39,7 @@ def different(n: int) -> list[float]:
 
 def test_the_papers_386_pairs_are_all_but_8_problems_tied_at_0_and_7_at_1():
     rates = [0.0] * 8 + [1.0] * 7 + different(15)
-    assert pairs(at(rates)) == math.comb(30, 2) - 28 - 21 == 386
+    assert counts(at(rates))[0] == math.comb(30, 2) - 28 - 21 == 386
 
 
 def test_the_papers_923_pairs_need_five_ties_between_0_and_1():
@@ -54,10 +49,10 @@ def test_the_papers_923_pairs_need_five_ties_between_0_and_1():
     """
     between = different(19)
     rates = [0.0] * 7 + [1.0] * 24 + between
-    assert pairs(at(rates)) == math.comb(50, 2) - 21 - 276 == 928
+    assert counts(at(rates))[0] == math.comb(50, 2) - 21 - 276 == 928
     between[1] = between[2] = between[0]
     between[4], between[6] = between[3], between[5]
-    assert pairs(at([0.0] * 7 + [1.0] * 24 + between)) == 923
+    assert counts(at([0.0] * 7 + [1.0] * 24 + between))[0] == 923
 
 
 @given(POINTS)
@@ -69,13 +64,12 @@ def test_the_share_is_somers_d_moved_to_between_0_and_1(points: list[tuple[int, 
         for b in points[:place]
         if a[0] != b[0]
     ]
-    places = Points(zip(rates, ranks, strict=True))
-    assert pairs(places) == len(counted)
-    assert concordant(places) == sum(counted)
+    pairs, concordant = counts(Points(zip(rates, ranks, strict=True)))
+    assert (pairs, concordant) == (len(counted), sum(counted))
     if counted and len(set(ranks)) > 1:
         with np.errstate(all="ignore"):  # its p-value may be none
             d = reference.somersd(rates, ranks).statistic
-        assert concordant(places) / pairs(places) == pytest.approx((1 + d) / 2)
+        assert concordant / pairs == pytest.approx((1 + d) / 2)
 
 
 @given(POINTS)

@@ -13,8 +13,6 @@ from scipy import stats as reference
 
 from kace.runs.stats import cluster_interval, holm, sign_flip, wilson
 
-P_VALUES = st.lists(st.floats(0, 1), max_size=8)
-
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 5), (5, 5), (3, 10), (999, 1_000)])
 def test_wilson_is_scipys(hits: int, n: int):
@@ -44,7 +42,7 @@ def test_holm_on_a_worked_example():
     assert holm([]) == ()
 
 
-@given(P_VALUES, st.floats(0.001, 0.5))
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.001, 0.5))
 def test_holm_calls_what_the_step_down_rule_calls(p_values: list[float], alpha: float):
     called: set[int] = set()
     for rank, position in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
