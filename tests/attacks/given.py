@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kace.cards.store import TreeStore, open_state, open_tree
 from kace.cards.tree import Add
-from kace.config import profile_of
+from kace.config import Price, profile_of
 from kace.learning.report import report_of
 from kace.learning.study import StepLog, read_bill
-from kace.models.base import Finish
+from kace.models.base import AttemptKey, Finish, Request, Sampling, chat
 from kace.models.cache import CallRecord, CallStore, Replay
 from kace.report.inbox import Inbox
 from kace.report.workspace import Workspace
@@ -20,6 +20,8 @@ from kace.runs.table import Table
 from tests.card_samples import DOMAINS, a_card
 from tests.report.samples import a_solve, an_inbox
 
+PRICE = Price(input=1.0, output=10.0, cached=0.1)
+KEY = "canary/key+0123456789"
 MANIFEST: dict[str, object] = {
     "v": 1,
     "config": {"retrieval": {}},
@@ -28,6 +30,10 @@ MANIFEST: dict[str, object] = {
     "settings": {},
     "train": {"ids": []},
 }
+
+
+def request(index: int = 0) -> Request:
+    return Request(chat("s", "u"), Sampling(0.6, 100, index), AttemptKey("p", 0, "ES", index))
 
 
 def a_call() -> str:

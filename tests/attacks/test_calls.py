@@ -6,23 +6,23 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kace.config import Caps, Price
+from kace.config import Caps
 from kace.errors import BudgetExceeded
-from kace.models.base import AttemptKey, ModelError, Request, Sampling, chat
+from kace.models.base import ModelError
 from kace.models.budget import Ledger, Metered, worst_cost
 from kace.models.cache import Cached, CallStore
 from kace.models.http import OpenAIModel
 from kace.models.limits import Limited
+from tests.attacks.given import KEY, PRICE, request
 from tests.command import run_kace
 from tests.models.chat_server import Answer, ChatServer, Seen, completion, error, says
 
-PRICE = Price(input=1.0, output=10.0, cached=0.1)
-KEY = "canary/key+0123456789"
 GOOD = {"prompt_tokens": 20, "completion_tokens": 7}
 HUGE = 10**12
 
@@ -56,10 +56,6 @@ ODD_USAGE: dict[str, object] = {
 
 def billing(usage: object) -> Answer:
     return Answer(json.dumps({**completion({"content": r"\boxed{4}"}), "usage": usage}).encode())
-
-
-def request(index: int) -> Request:
-    return Request(chat("s", "u"), Sampling(0.6, 100, index), AttemptKey("p", 0, "ES", index))
 
 
 WORST = worst_cost(PRICE, request(0))
@@ -164,11 +160,8 @@ def test_a_key_inside_a_200_is_kept_nowhere(echo: str, field: str, tmp_path: Pat
 
     async def work(url: str) -> str:
         model = OpenAIModel("m", base_url=url, api_key=KEY, name="openai/m")
-        cached = Cached(model, CallStore(tmp_path))
-        try:
+        async with aclosing(Cached(model, CallStore(tmp_path))) as cached:
             return (await cached.complete(request(0))).text
-        finally:
-            await cached.aclose()
 
     with ChatServer([Answer(json.dumps(completion(message)).encode())]) as server:
         text = asyncio.run(work(server.url))
@@ -196,6 +189,7 @@ def test_a_run_sends_no_more_requests_than_its_cap(tmp_path: Path) -> None:
         status, shown = solving(tmp_path, server, "--max-calls", "10")
         assert len(server.requests) == 10
     assert status == 1 and "the cap of 10 calls is reached" in shown
+    assert "counts anew from each start" in shown
 
 
 def test_a_run_spends_no_more_than_its_cap_whatever_the_bill_says(tmp_path: Path) -> None:

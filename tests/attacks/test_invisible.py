@@ -60,9 +60,10 @@ def forged(folder: Path, **fields: object) -> Path:
     return folder
 
 
-def test_a_hash_that_fits_vouches_for_nothing_that_nobody_sees(tmp_path: Path) -> None:
-    with pytest.raises(KaceError, match="tag latin small letter"):
-        open_tree(forged(tmp_path / "tree", **FIELDS["payload"](ORDER)))
+@pytest.mark.parametrize(("text", "said"), [(ORDER, "tag latin small letter"), ("\x1b[31m", r"U\+001B")])
+def test_a_hash_that_fits_vouches_for_no_character_that_is_forbidden(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(KaceError, match=said):
+        open_tree(forged(tmp_path / "tree", **FIELDS["payload"](text)))
 
 
 def test_a_card_that_only_its_hash_vouched_for_enters_no_other_tree(tmp_path: Path) -> None:

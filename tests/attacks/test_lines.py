@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import resource
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from kace.report.workspace import Workspace
 from kace.runs.manifest import Manifest
 from kace.runs.run import Run
 from kace.runs.table import Table
+from tests.faults.children import forked
 
 LIMIT = 3 << 30  # bytes of memory that a reader may ask for
 SIZE = 6 << 30  # bytes that a reader would have to hold
@@ -57,29 +57,18 @@ NAMES = ("traces.jsonl", "problems.jsonl", "one.jsonl", "cards.jsonl", "journal.
 def told(at: Path, read: Reader) -> str:
     """What a reader says, in a process of its own that may ask for so much memory more and no more."""
     out = at / "said"
-    if not (child := os.fork()):
-        code = 1
+
+    def work() -> None:
+        most = LIMIT + int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         try:
-            most = LIMIT + int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
-            try:
-                found = read(at)
-            except KaceError as error:
-                found = f"told {error}"
-            out.write_text(found if isinstance(found, str) else "")
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+            found = read(at)
+        except KaceError as error:
+            found = f"told {error}"
+        out.write_text(found if isinstance(found, str) else "")
+
+    assert os.waitpid(forked(work), 0)[1] == 0
     return out.read_text()
-
-
-def a_run(at: Path) -> Path:
-    at.mkdir(exist_ok=True)
-    (at / "run.json").write_text('{"v": 1, "config": {"retrieval": {}}, "prompts": {}, "tree": 0}')
-    return at
 
 
 @pytest.fixture(scope="module", params=[b"x", b"x\n"], ids=["one line", "many lines"])
@@ -100,12 +89,12 @@ def test_a_file_that_unpacks_without_end_is_told_in_one_line(packed: Path):
 
 @pytest.mark.parametrize("read", PLAIN.values(), ids=PLAIN.keys())
 def test_a_line_without_end_is_told_in_one_line(tmp_path: Path, read: Reader):
-    at = a_run(tmp_path)
+    (tmp_path / "run.json").write_text('{"v": 1, "config": {"retrieval": {}}, "prompts": {}, "tree": 0}')
     for name in NAMES:
-        with (at / name).open("wb") as file:
+        with (tmp_path / name).open("wb") as file:
             file.seek(SIZE)
             file.write(b"\n")
-    said = told(at, read)
+    said = told(tmp_path, read)
     assert said.startswith("told") and "\n" not in said
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,20 +13,9 @@ import pytest
 
 from kace.cli.terminal import json_of
 from kace.errors import CONTROLS, plain
-from tests.command import run_kace
+from tests.command import environment, run_kace
 
-HIDDEN = [
-    "\x85",
-    "\x9b31m",
-    "\x9d0;title\x9c",
-    "\u202e",
-    "\u2066",
-    "\u200f",
-    "\u061c",
-    "\u200b",
-    "\ufeff",
-    "\U000e0041",
-]
+HIDDEN = ["\x85", "\x9b31m", "\x9d0;title\x9c", *"\u202e\u2066\u200f\u061c\u200b\ufeff\U000e0041"]
 MODEL = ("--model", "scripted/dice?sides=9")
 
 
@@ -59,7 +47,7 @@ def test_a_second_signal_ends_at_once_and_without_a_traceback(tmp_path: Path, nu
     process = subprocess.Popen(
         [sys.executable, "-m", "kace", *words],
         cwd=tmp_path,
-        env={**os.environ, "KACE_CACHE_DIR": str(tmp_path / "cache")},  # noqa: TID251
+        env=environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

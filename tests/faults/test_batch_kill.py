@@ -16,6 +16,7 @@ import pytest
 
 from kace.models.batch import Batched
 from kace.models.cache import CallStore, read_calls
+from tests.faults.children import forked
 from tests.models.batch_desk import Desk, asked, boxed, dice, texts, votes
 from tests.models.batch_server import BatchServer, Drop
 
@@ -53,14 +54,12 @@ def outcome(folder: Path, url: str, kind: str, work: str) -> list[Any]:
 
 def start(folder: Path, server: BatchServer, kind: str, work: str, step: str = "") -> int:
     """Start a child that does the work, and kills itself at its step."""
-    child = os.fork()
-    if child == 0:
-        try:
-            die_at(step)
-            outcome(folder, server.url, kind, work)
-        finally:
-            os._exit(1)
-    return child
+
+    def act() -> None:
+        die_at(step)
+        outcome(folder, server.url, kind, work)
+
+    return forked(act)
 
 
 def die() -> None:

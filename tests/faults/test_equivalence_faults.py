@@ -17,6 +17,7 @@ import pytest
 from kace.answers import equal
 from kace.answers.equal import Judge, Verdict
 from kace.answers.extract import Answer
+from tests.serve.running import until
 
 GOOD = (r"\cos^2 t", r"1-\sin^2 t")
 SLOW = (r"\log((x^2+y^2+z^2+v^2)^{100})", r"100\log(x^2+y^2+z^2+v^2)")  # no gate sees it, and it takes very long
@@ -50,13 +51,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def wait_until_gone(pid: int, seconds: float = 15) -> bool:
-    deadline = time.monotonic() + seconds
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not alive(pid)
 
 
 def pid_of(judge: Judge) -> int:
@@ -204,7 +198,7 @@ def test_an_unguarded_script_runs_once_and_leaves_nothing_to_warn_about(tmp_path
     )  # fmt: skip
     started, verdict, pid = done.stdout.split()
     assert (started, verdict, done.stderr) == ("started", "same", "")
-    assert wait_until_gone(int(pid))
+    assert until(lambda: not alive(int(pid)), 15)
 
 
 @pytest.mark.parametrize("mode", [["wait"], ["slow", *SLOW]])
@@ -217,7 +211,7 @@ def test_workers_die_with_a_parent_that_is_killed(mode: list[str], tmp_path: Pat
         time.sleep(0.3)
         parent.kill()
     assert lines[1] == "same"
-    assert wait_until_gone(int(lines[2]))
+    assert until(lambda: not alive(int(lines[2])), 15)
 
 
 def canaries(marker: Path) -> list[str]:

@@ -14,18 +14,17 @@ from pathlib import Path
 import pytest
 
 from kace.config import load_config
+from kace.errors import KaceError
 from kace.ladder.session import open_session
 from kace.models.cache import read_calls
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
 from kace.runs.run import Run, solve_all
+from tests.faults.children import forked
 from tests.runs.few_rows import recorded
 
 PROBLEMS = [Problem(f"How much is {n}?", "3", label=f"p{n}") for n in range(60)]
 CONFIG = load_config({"model": "scripted/dice?sides=4&latency=0.004", "max_connections": 8}, env={})
-
-
-Tell = Callable[[str, object], None]
 
 
 def run_to_the_end(folder: Path) -> None:
@@ -41,12 +40,7 @@ def run_to_the_end(folder: Path) -> None:
 
 def run_and_be_killed(folder: Path, after: float) -> bool:
     """Whether the child was still at work when it was killed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            run_to_the_end(folder)
-        finally:
-            os._exit(0)
+    child = forked(lambda: run_to_the_end(folder))
     time.sleep(after)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -63,7 +57,9 @@ def votes(folder: Path) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_killed_at_fifty_instants_it_ends_as_if_never_killed(tmp_path: Path, record_property: Tell):
+def test_killed_at_fifty_instants_it_ends_as_if_never_killed(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_to_the_end(whole)
     instants = random.Random(1)
@@ -77,8 +73,6 @@ def test_killed_at_fifty_instants_it_ends_as_if_never_killed(tmp_path: Path, rec
 
 
 def test_a_second_process_on_the_same_run_is_refused(tmp_path: Path):
-    from kace.errors import KaceError
-
     with Run(tmp_path, manifest_of(CONFIG)), pytest.raises(KaceError, match="another process"):
         Run(tmp_path, manifest_of(CONFIG))
     Run(tmp_path, manifest_of(CONFIG)).close()

@@ -19,6 +19,7 @@ from kace.learning import StepResult
 from kace.learning.loop import learn
 from kace.learning.study import LearnPlan, Settings, StepLog, StepName, open_study
 from kace.models.cache import read_calls
+from tests.faults.children import forked
 from tests.learning.world import World, problems
 
 CONFIG = load_config({"model": "scripted/steady", "preset": "starter", "relevance_threshold": 0}, env={})
@@ -55,16 +56,11 @@ def die_at(steps: int, *, before: bool) -> None:
 
 
 def killed(out: Path, steps: int = 1, *, before: bool = False) -> bool:
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            die_at(steps, before=before)
-            learned(out)
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
+    def work() -> None:
+        die_at(steps, before=before)
+        learned(out)
+
+    _, status = os.waitpid(forked(work), 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "a child must be killed or finish, not fail"
     return os.WIFSIGNALED(status)
 

@@ -19,6 +19,7 @@ from kace.cards.tree import Add, Deprecate, Edit, EpistemicTree
 from kace.errors import DataError, KaceError
 from tests.card_samples import DOMAINS, a_card
 from tests.disk import no_file_grows_past
+from tests.faults.children import forked
 
 
 @pytest.fixture
@@ -35,18 +36,6 @@ def journal_lines(store: TreeStore) -> list[bytes]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def forked(work: Callable[[], None]) -> int:
-    """The id of a child that does the work and ends with 0, or with 1 where it failed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return child
 
 
 def add_fifty(folder: Path, writer: int) -> None:
@@ -228,16 +217,3 @@ def test_a_writer_that_never_ends_is_named(store: TreeStore, monkeypatch: pytest
     with store._lock(), pytest.raises(KaceError, match="is being written by another process"):
         TreeStore.open(store.folder).apply(Deprecate("EXACT_N_0"), author="ada")
     assert len(store.load()) == 10
-
-
-def test_a_forged_hash_cannot_bring_in_what_types_and_characters_forbid(store: TreeStore):
-    import hashlib
-
-    from kace.cards.tree import domains_line
-
-    header, _, body = store.cards_path.read_text().partition("\n")
-    forged = body.replace("small numbers", r"small \u001b[31m", 1)
-    digest = hashlib.sha256(f"{domains_line(DOMAINS)}\n{forged}".encode()).hexdigest()
-    store.cards_path.write_text(json.dumps({**json.loads(header), "sha256": digest}) + "\n" + forged)
-    with pytest.raises(KaceError, match=r"U\+001B"):
-        TreeStore.open(store.folder).load()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -51,14 +52,10 @@ class Desk:
         """Solve so many problems on the ladder, in a run that goes on."""
 
         async def work(run: Run) -> None:
-            model = self.open(run.calls)
-            try:
-                async with Judge() as judge:
-                    ladder = Kit(model, judge, PRESETS["math-hard"].sampling, **kit)
-                    problems = [Problem(f"How much is {number}?", "0") for number in range(count)]
-                    await run.solve(problems, climb_with(ladder), 0, count)
-            finally:
-                await model.aclose()
+            async with aclosing(self.open(run.calls)) as model, Judge() as judge:
+                ladder = Kit(model, judge, PRESETS["math-hard"].sampling, **kit)
+                problems = [Problem(f"How much is {number}?", "0") for number in range(count)]
+                await run.solve(problems, climb_with(ladder), 0, count)
 
         with Run(self.folder, {}) as run:
             asyncio.run(work(run))
@@ -66,20 +63,16 @@ class Desk:
 
     def ask(self, *requests: Request) -> list[Reply | BaseException]:
         async def work() -> list[Reply | BaseException]:
-            cached = self.open(CallStore(self.folder / "calls"))
-
             async def one(request: Request) -> Reply | BaseException:
                 try:
                     return await cached.complete(request)
                 except (ModelError, KaceError) as error:
                     return error
 
-            try:
+            async with aclosing(self.open(CallStore(self.folder / "calls"))) as cached:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(one(request)) for request in requests]
                 return [task.result() for task in tasks]
-            finally:
-                await cached.aclose()
 
         return asyncio.run(work())
 

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from kace.errors import KaceError
-from kace.models.base import FLOOR, AttemptKey, Confidence, Reply, Request, Sampling, chat, read_confidence
+from kace.models.base import FLOOR, Confidence, Reply, Request, read_confidence
 from kace.models.cache import Cached, CallStore, Replay
 from kace.models.scripted import Scripted, steady
-from tests.models.calling import answered, opened, outcomes
+from tests.models.calling import REQUEST, answered, opened, outcomes
 from tests.models.chat_server import Answer, ChatServer, completion, error, says
 
-PLAIN = Request(chat("be exact", "2+2?"), Sampling(0.6, 100, 12345), AttemptKey("p", 0, "ES", 0))
-SURE = replace(PLAIN, logprobs=True)
+SURE = replace(REQUEST, logprobs=True)
 SOME = Confidence(-0.25)
 
 
@@ -29,8 +28,16 @@ def token(own: float | None, *top: float | None) -> dict[str, object]:
     return {"token": "t", "logprob": own, "bytes": [116], "top_logprobs": likely}
 
 
-def test_the_figure_is_the_mean_over_the_tokens():
-    assert read_confidence([token(-0.5, -0.5), token(-1.5, -0.5)]) == Confidence(-1.0)
+@pytest.mark.parametrize(
+    ("tokens", "mean"),
+    [
+        ([token(-0.5, -0.5), token(-1.5, -0.5)], -1.0),
+        ([token(-0.1)] * 99 + [token(-9999.0)], round((99 * -0.1 + FLOOR) / 100, 5)),  # does not outweigh all others
+        ([token(1.2e-7), token(-1.0)], -0.5),  # a probability of one may come out as slightly more
+    ],
+)
+def test_the_figure_is_the_mean_over_the_tokens(tokens: object, mean: float):
+    assert read_confidence(tokens) == Confidence(mean)
 
 
 @pytest.mark.parametrize(
@@ -52,14 +59,6 @@ def test_what_says_nothing_is_no_confidence(tokens: object):
     assert read_confidence(tokens) is None
 
 
-def test_a_token_too_unlikely_to_be_told_does_not_outweigh_all_others():
-    assert read_confidence([token(-0.1)] * 99 + [token(-9999.0)]) == Confidence(round((99 * -0.1 + FLOOR) / 100, 5))
-
-
-def test_a_probability_of_one_may_come_out_as_slightly_more():
-    assert read_confidence([token(1.2e-7), token(-1.0)]) == Confidence(-0.5)
-
-
 def with_logprobs(tokens: Sequence[object]) -> Answer:
     """A reply as vLLM writes it."""
     body = completion({"role": "assistant", "content": "4", "reasoning_content": None, "tool_calls": []})
@@ -69,7 +68,7 @@ def with_logprobs(tokens: Sequence[object]) -> Answer:
 
 def test_log_probabilities_are_asked_for_only_where_they_are_wanted():
     with ChatServer([says("4"), with_logprobs([token(-1.0, *[-2.0] * 5)])]) as server:
-        without, told = outcomes(opened(server.url), PLAIN, SURE)
+        without, told = outcomes(opened(server.url), REQUEST, SURE)
     plain, asked = (seen.body for seen in server.requests)
     assert {key: asked[key] for key in asked.keys() - plain.keys()} == {"logprobs": True, "top_logprobs": 1}
     assert without.confidence is None
@@ -111,7 +110,7 @@ class Sure(Scripted):
 def test_a_kept_call_keeps_its_confidence_and_stands_for_no_call_that_asked_for_less_or_more(tmp_path: Path):
     model = Sure(steady)
     cached = Cached(model, CallStore(tmp_path))
-    first, again, plain = (asyncio.run(cached.complete(request)) for request in (SURE, SURE, PLAIN))
+    first, again, plain = (asyncio.run(cached.complete(request)) for request in (SURE, SURE, REQUEST))
     assert first.confidence == again.confidence == SOME
     assert again.cached and not plain.cached and plain.confidence is None
     assert model.calls == 2

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import logging
+from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
@@ -44,14 +45,12 @@ def ask(model, requests, *, together=True):
     """What became of each request."""
 
     async def calls():
-        try:
+        async with aclosing(model):
             if not together:
                 return [await outcome(model, asked) for asked in requests]
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(outcome(model, asked)) for asked in requests]
             return [task.result() for task in tasks]
-        finally:
-            await model.aclose()
 
     return asyncio.run(calls())
 

@@ -1,7 +1,7 @@
 """The HTTP client on real sockets: broken replies, reused connections, proxies and certificates."""
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 import pytest
 
@@ -73,14 +73,12 @@ def sent(*answers, times=1, close=False, **headers):
 
     async def posts():
         async with Raw(*answers, close=close) as server:
-            client = HttpClient(server.url, headers)
             try:
-                for _ in range(times):
-                    found = (await client.post("/p", {})).body
+                async with aclosing(HttpClient(server.url, headers)) as client:
+                    for _ in range(times):
+                        found = (await client.post("/p", {})).body
             except Exception as error:
                 found = error
-            finally:
-                await client.aclose()
             return found, server.connections
 
     return asyncio.run(posts())
@@ -166,11 +164,8 @@ def test_a_plain_server_is_asked_through_the_proxy_with_its_credentials(monkeypa
     async def post():
         async with Proxy() as proxy:
             monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//user:canary%2Fpass@"))
-            client = HttpClient("http://model.invalid:8000/v1", {})
-            try:
+            async with aclosing(HttpClient("http://model.invalid:8000/v1", {})) as client:
                 assert (await client.post("/chat", {})).body == b"four"
-            finally:
-                await client.aclose()
             return proxy.heads[0]
 
     head = asyncio.run(post())
@@ -208,11 +203,8 @@ def certificate(tmp_path_factory):
 
 def over_tls(url, times=3):
     async def posts():
-        client = HttpClient(url, {})
-        try:
+        async with aclosing(HttpClient(url, {})) as client:
             return [(await client.post("/chat/completions", {})).status for _ in range(times)]
-        finally:
-            await client.aclose()
 
     return asyncio.run(posts())
 
@@ -237,14 +229,11 @@ def test_a_secure_server_is_reached_through_a_proxy_that_sees_no_request(certifi
     async def posts(url):
         async with Proxy() as proxy:
             monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//user:pass@"))
-            client, other = HttpClient(url, {}), HttpClient("https://127.0.0.1:1", {})
-            try:
+            async with aclosing(HttpClient(url, {})) as client:
                 found = [(await client.post("/chat/completions", {})).status for _ in range(2)]
+            async with aclosing(HttpClient("https://127.0.0.1:1", {})) as other:
                 with pytest.raises(KaceError, match="407"):
                     await other.post("/", {})
-            finally:
-                await client.aclose()
-                await other.aclose()
             return found, proxy.heads
 
     with ChatServer([says("4")], tls=certificate[1]) as server:
@@ -261,13 +250,11 @@ def test_a_proxy_cannot_forge_a_reply_of_a_secure_server(certificate, monkeypatc
         async with Proxy() as proxy:
             proxy.forged = OK + b"content-length: 6\r\n\r\nforged"
             monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-            client = HttpClient(url, {})
-            try:
-                return (await client.post("/chat/completions", {})).body
-            except Transient as error:
-                return str(error).encode()
-            finally:
-                await client.aclose()
+            async with aclosing(HttpClient(url, {})) as client:
+                try:
+                    return (await client.post("/chat/completions", {})).body
+                except Transient as error:
+                    return str(error).encode()
 
     with ChatServer([says("4")], tls=certificate[1]) as server:
         assert b"forged" not in asyncio.run(post(server.url))

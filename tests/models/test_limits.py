@@ -7,22 +7,10 @@ import selectors
 import pytest
 
 from kace.errors import KaceError
-from kace.models.base import (
-    AttemptKey,
-    Failure,
-    Finish,
-    ModelError,
-    RateLimited,
-    Reply,
-    Request,
-    Sampling,
-    Transient,
-    Usage,
-    chat,
-)
+from kace.models.base import Failure, Finish, ModelError, RateLimited, Reply, Transient, Usage
 from kace.models.limits import Limited
+from tests.models.calling import REQUEST
 
-REQUEST = Request(chat("s", "u"), Sampling(0.6, 100, 1), AttemptKey("p", 0, "ES", 0))
 REPLY = Reply("4", Finish.STOP, Usage(1, 0, 1), 1.0)
 REFUSAL = RateLimited("429 from the provider: too many requests")
 

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -32,6 +32,7 @@ from kace.models.base import (
 )
 from kace.models.local import LocalModel, _turn_of, find_weights, pull
 from tests.one_loop import LOOP
+from tests.serve.running import until
 
 T = TypeVar("T")
 NAME = "smollm2-135m"
@@ -88,11 +89,8 @@ def using(cache: Path, work: Callable[[LocalModel], Awaitable[T]], **sizes: int)
     """What some work returns with a model of its own."""
 
     async def run() -> T:
-        model = LocalModel(NAME, cache=cache, **{"slots": 2, **sizes})
-        try:
+        async with aclosing(LocalModel(NAME, cache=cache, **{"slots": 2, **sizes})) as model:
             return await work(model)
-        finally:
-            await model.aclose()
 
     return LOOP.run(run())
 
@@ -277,10 +275,8 @@ def test_no_engine_outlives_a_program_that(cache: Path, ending: str):
     assert done.returncode == (-signal.SIGKILL if ending == "is killed" else 0), done.stderr
     assert done.stderr == "", "llama.cpp and the interpreter's exit are silent"
     pid, folder = done.stdout.split()
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid}").exists() and not Path(folder).exists()
+    assert until(lambda: not Path(f"/proc/{pid}").exists(), 10)
+    assert not Path(folder).exists()
 
 
 def test_a_file_llama_cpp_cannot_read_is_the_operators_to_mend(tmp_path: Path):

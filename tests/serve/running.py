@@ -8,10 +8,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from kace.cards.tree import EpistemicTree
 from kace.config import load_config
@@ -19,8 +19,6 @@ from kace.models.base import ChatModel, Reply, Request
 from kace.models.scripted import Script, Scripted, steady
 from kace.report.server import listening
 from kace.serve.app import ServerOptions, run
-
-T = TypeVar("T")
 
 
 class Watched(Scripted):
@@ -30,6 +28,7 @@ class Watched(Scripted):
         super().__init__(script, name="watched", latency=latency)
         self.begun = self.under_way = self.cancelled = self.most = 0
         self.held = False  # no call ends before this is over
+        self.error: Exception | None = None  # what calls end with
 
     async def complete(self, request: Request) -> Reply:
         self.begun += 1
@@ -38,7 +37,10 @@ class Watched(Scripted):
         try:
             while self.held:
                 await asyncio.sleep(0.01)
-            return await super().complete(request)
+            reply = await super().complete(request)
+            if self.error:
+                raise self.error
+            return reply
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -77,17 +79,13 @@ class Running:
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self.stop()
-        self.join()
+        self._thread.join(30)
+        assert not self._thread.is_alive(), "the server did not end"
 
     def stop(self) -> None:
         """Ask it to end, as a signal would."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
-
-    def join(self, seconds: float = 30) -> None:
-        """Wait until it has ended."""
-        self._thread.join(seconds)
-        assert not self._thread.is_alive(), "the server did not end"
 
     @property
     def base_url(self) -> str:
@@ -107,11 +105,7 @@ class Running:
         async def count() -> int:
             return len(asyncio.all_tasks()) - 1  # this one
 
-        return self.inside(count())
-
-    def inside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something on the server's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(count(), self._loop).result(20)
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()

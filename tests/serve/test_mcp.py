@@ -162,12 +162,15 @@ def test_bad_input_is_refused_by_name(tmp_path: Path):
         assert each.failed and wanted in each.text, each.text
 
 
+START = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": START}
+
+
 def test_half_a_character_leaves_the_server_answering(tmp_path: Path):
     """JSON may hold half a character, which no client library sends."""
-    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     half, whole = ({"name": "solve", "arguments": {"problem": f"6 times 7? {end}"}} for end in ("\ud800", ""))
     messages = [
-        {"id": 1, "method": "initialize", "params": start},
+        HELLO,
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": half},
         {"id": 3, "method": "tools/call", "params": whole},
@@ -196,12 +199,9 @@ def test_a_model_that_cannot_be_opened_is_one_line_and_no_key_reaches_the_client
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_server_while_its_client_is_still_there(tmp_path: Path, number: signal.Signals):
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
     with mcp_server(tmp_path) as server:
         assert server.stdin and server.stdout and server.stderr
-        server.stdin.write(json.dumps(ask) + "\n")
-        server.stdin.flush()
+        print(json.dumps(HELLO), file=server.stdin, flush=True)
         assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "kace"
         server.send_signal(number)
         assert server.wait() == 130 and server.stdout.read() == ""

@@ -18,7 +18,7 @@ from openai import OpenAI
 
 from tests.command import environment, run_kace
 from tests.models.chat_server import Answer, ChatServer, says
-from tests.serve.running import Running, Watched
+from tests.serve.running import Running, Watched, ask
 
 KEY = "serve-key-0123456789"
 CANARY = "sk-canary-0123456789abcdef"
@@ -71,6 +71,7 @@ def test_health_needs_no_key_and_the_rest_does_and_none_in_the_address_counts(lo
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             urllib.request.urlopen(f"{locked.url}/{path}")
         refused.value.close()
+    assert locked.post("kace/verdict", {"id": "x", "right": True})[0] == 401
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
@@ -101,11 +102,7 @@ def test_with_a_key_from_the_environment_they_are(tmp_path: Path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_verb_ends_in_order_on_a_signal(tmp_path: Path, number: signal.Signals):
     with kace_serve(tmp_path, "--model", "scripted/steady?latency=0.7") as (process, url):
-        request = urllib.request.Request(
-            f"{url}/chat/completions", data=json.dumps({"model": "kace", "messages": PROBLEM}).encode()
-        )
-        with urllib.request.urlopen(request) as response:
-            assert b"boxed{42}" in response.read()
+        assert "boxed{42}" in ask(url, "What is 6 times 7?")["choices"][0]["message"]["content"]
         process.send_signal(number)
         assert process.wait(15) == 0
         assert process.stderr is not None

@@ -123,18 +123,6 @@ def test_no_answer_is_said_and_not_made_up():
     assert reply.kace["exit_path"] == "fallback_last_hs"
 
 
-class Refusing(Watched):
-    """A model whose calls fail as told."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-    async def complete(self, request: Request) -> Reply:
-        await super().complete(request)
-        raise self.error
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -144,7 +132,8 @@ class Refusing(Watched):
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_provider_that_fails_is_a_502_the_client_does_not_repeat(error: Exception, code: str, stream: bool):
-    model = Refusing(error)
+    model = Watched()
+    model.error = error
     with Running(model) as server, OpenAI(base_url=server.base_url, api_key="none", max_retries=3) as client:
         with pytest.raises(openai.APIError) as raised:
             list(client.chat.completions.create(model="kace", messages=PROBLEM, stream=stream))

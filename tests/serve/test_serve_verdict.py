@@ -10,9 +10,10 @@ import pytest
 
 from kace.errors import DataError, keep_secret
 from kace.models.scripted import dice, silent
-from kace.problems import load_problems
+from kace.problems import Problem, load_problems
 from tests.command import run_kace
 from tests.disk import no_file_grows_past
+from tests.runs.few_rows import recorded
 from tests.serve.running import Running, Watched
 
 
@@ -83,19 +84,17 @@ def test_what_cannot_be_recorded_is_refused(tmp_path: Path):
         assert status == 400 and "had no answer" in error["message"]
 
 
-def test_a_server_with_a_key_wants_it_for_verdicts_too(tmp_path: Path):
-    with Running(Watched(), record=tmp_path, key="s3cret-key-of-this-test") as server:
-        assert tell(server, "x", right=True)[0] == 401
-
-
-def test_keys_are_not_kept_in_answers(tmp_path: Path):
+def test_keys_are_not_kept_in_problems_replies_and_answers(tmp_path: Path):
     secret = "verdict-canary-0123456789"
     keep_secret(secret)
-    with Running(Watched(), record=tmp_path) as server:
+    echo = Watched(lambda request: f"{request.messages[-1].content} \\boxed{{42}}")
+    with Running(echo, record=tmp_path) as server:
         name = server.ask(f"My key is {secret}. What is 6 times 7?")["id"]
         assert tell(server, name, answer=f"42 {secret}")[0] == 200
     assert all(secret.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert answers(tmp_path) == {"My key is [redacted]. What is 6 times 7?": "42 [redacted]"}
+    text = "My key is [redacted]. What is 6 times 7?"
+    assert answers(tmp_path) == {text: "42 [redacted]"}
+    assert [each.problem for each in recorded(tmp_path)] == [Problem(text).id]
 
 
 def test_the_record_is_learned_from_and_evaluated_on(tmp_path: Path):
