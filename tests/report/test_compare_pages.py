@@ -63,6 +63,14 @@ def test_gained_and_lost_problems_lead_to_both_solves(tmp_path: Path):
     assert "Gained 3" in page.text and "Lost 2" in page.text
 
 
+def test_the_table_says_that_runs_are_identical(tmp_path: Path):
+    for name in ("first", "second"):
+        a_run(tmp_path / "both" / name, [a_solve("a" * 16)])
+    with opened(tmp_path / "both") as client:
+        table = settled(client, "/run/first/against/second").text.partition("Verdict")[2]
+    assert "identical" in table.partition("Gained and lost are problems")[0]
+
+
 def test_runs_without_a_problem_in_common_are_shown_and_not_compared(tmp_path: Path):
     a_run(tmp_path / "both" / "first", [a_solve("a" * 16)])
     a_run(tmp_path / "both" / "second", [a_solve("c" * 16)])
