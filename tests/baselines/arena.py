@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from kace.answers.equal import Judge
 from kace.baselines import systems
 from kace.baselines.systems import SYSTEMS, TRAINING, Inputs, System, open_system
 from kace.cards.card import UNIVERSAL, Card, Difficulty, Provenance, Status
@@ -22,6 +20,7 @@ from kace.models.scripted import Scripted
 from kace.problems import Problem
 from tests.card_samples import card as sample
 from tests.card_samples import named
+from tests.one_loop import JUDGE, LOOP
 
 DEFAULTS = load_config({"model": "scripted/custom"}, env={})
 READING = {"router": "model", "placement": "instructions", "relevance_threshold": 0.15}
@@ -128,18 +127,9 @@ def solve(name: str, model: Scripted, problem: Problem = PROBLEMS[0], **changes:
     """Solve a problem with a system; `k` is how many cards it picks."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(systems, "DEFAULT_K", changes.pop("k", systems.DEFAULT_K))
-        return _solve(name, model, problem, **changes)
-
-
-def _solve(name: str, model: Scripted, problem: Problem, **changes: object) -> Solution:
-    return run(open_system(name, bench(model, **changes)), model, problem)
+        return run(open_system(name, bench(model, **changes)), model, problem)
 
 
 def run(system: System, model: Scripted, problem: Problem = PROBLEMS[0]) -> Solution:
-    async def solved() -> Solution:
-        system.check([problem])
-        async with Judge() as judge:
-            kit = Kit(model, judge, CONFIG.tier_sampling())
-            return await system.solve(problem, kit)
-
-    return asyncio.run(solved())
+    system.check([problem])
+    return LOOP.run(system.solve(problem, Kit(model, JUDGE, CONFIG.tier_sampling())))

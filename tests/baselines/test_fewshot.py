@@ -11,7 +11,7 @@ import pytest
 
 from kace.baselines.controls import worked_example
 from kace.baselines.systems import open_system
-from kace.config import Config, load_config
+from kace.config import load_config
 from kace.errors import DataError
 from kace.ladder.tiers import ExitPath, TierName
 from kace.models.base import Role
@@ -44,10 +44,6 @@ def pool(tmp_path: Path) -> Path:
     return written(tmp_path / "train.jsonl")
 
 
-def reading(**settings: object) -> Config:
-    return load_config({"model": "scripted/custom", **settings}, env={})
-
-
 def test_gold_solutions_are_shown_whole_and_end_in_their_answer():
     assert worked_example(TRAIN[0]).worked == "12/3 is 4.\nThe answer is \\boxed{4}."
     assert worked_example(TRAIN[2]).worked == "Every\nvertex has \\boxed{12}."
@@ -76,7 +72,8 @@ def test_the_nearest_are_shown_as_turns_from_ms_on_and_es_reads_nothing(pool: Pa
 def test_the_gate_shows_only_what_is_relevant_and_skips_es_only_there(
     name: str, skips: bool, problem: Problem, pool: Path
 ):
-    config = reading(es_policy="skip" if skips else "locked", relevance_threshold=0.46)
+    settings = {"model": "scripted/custom", "es_policy": "skip" if skips else "locked", "relevance_threshold": 0.46}
+    config = load_config(settings, env={})
     fits = problem is NEAR or name == "knn-fewshot"
     model = Solver(["1"] * 3 if skips and fits else DISTINCT)
     solution = solve_one(name, model, problem, artefact=pool, tree=None, config=config)

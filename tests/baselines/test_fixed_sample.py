@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kace.ladder.record import Outcome, Solution
+from kace.ladder.record import Outcome
 from kace.ladder.tiers import TierName
 from tests.baselines.arena import CONFIG, Solver, lost, solve
-
-
-def answer(solution: Solution) -> str | None:
-    return solution.answer
 
 
 def test_one_attempt_without_a_lens_is_drawn_as_the_medium_tier_draws():
@@ -36,7 +32,7 @@ def test_one_attempt_without_a_lens_is_drawn_as_the_medium_tier_draws():
     ],
 )
 def test_the_plurality_wins_and_ties_go_to_the_lowest_index(answers: list[str | None], winner: str | None):
-    assert answer(solve("best-of-5", Solver(answers))) == winner
+    assert solve("best-of-5", Solver(answers)).answer == winner
 
 
 @pytest.mark.parametrize("attempts", [2, 5, 16])
@@ -50,6 +46,6 @@ def test_every_attempt_is_one_sample_of_its_own(attempts: int):
 
 def test_failed_attempts_count_and_vote_for_nothing():
     solution = solve("best-of-5", Solver([lost(), lost(), lost(), "9", "10"]))
-    assert (answer(solution), solution.correct, solution.paper_calls, solution.failed) == ("9", False, 5, True)
+    assert (solution.answer, solution.correct, solution.paper_calls, solution.failed) == ("9", False, 5, True)
     assert [a.outcome for a in solution.attempts].count(Outcome.PROVIDER_ERROR) == 3
     assert [n for n, a in enumerate(solution.attempts) if a.correct] == [4]

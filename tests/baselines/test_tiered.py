@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
-from kace.answers.equal import Judge
 from kace.baselines.systems import System
-from kace.ladder.ladder import ContextSource, Kit
+from kace.ladder.ladder import Kit
 from kace.ladder.ladder import solve as solve_on_ladder
 from kace.ladder.prompt import Context
-from kace.ladder.record import Attempt, Solution
+from kace.ladder.record import Attempt
 from kace.ladder.retrieve import Retriever
 from kace.ladder.tiers import TierName
 from kace.problems import Problem
 from tests.baselines.arena import CONFIG, EVERYWHERE, PROBLEMS, TREE, Solver, ids, run, solve
-
-
-def climbed(model: Solver, source: ContextSource | None) -> Solution:
-    async def solved() -> Solution:
-        async with Judge() as judge:
-            return await solve_on_ladder(PROBLEMS[0], Kit(model, judge, CONFIG.tier_sampling(), source=source))
-
-    return asyncio.run(solved())
+from tests.one_loop import JUDGE, LOOP
 
 
 def asked(model: Solver) -> list[str]:
@@ -32,7 +23,8 @@ def asked(model: Solver) -> list[str]:
 def test_kace_is_exactly_the_ladder_with_the_retriever():
     ours, plain = Solver(), Solver()
     solution = solve("kace", ours)
-    same = climbed(plain, Retriever(TREE, plain, CONFIG.retrieval))
+    kit = Kit(plain, JUDGE, CONFIG.tier_sampling(), source=Retriever(TREE, plain, CONFIG.retrieval))
+    same = LOOP.run(solve_on_ladder(PROBLEMS[0], kit))
     assert asked(ours) == asked(plain)
     assert solution.model_dump(exclude={"seconds"}) == same.model_dump(exclude={"seconds"})
     assert ours.shown["MS"] == {*ids("MEDCOUNT", "MEDSHARED"), EVERYWHERE}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice, product
 
-from kace.cards.card import Card, Difficulty, Example, Provenance
+from kace.cards.card import Card, Example
 from kace.cards.tree import Domain
+from tests.card_samples import card
 
 THINGS = (  # noqa: SIM905
     "copper tin zinc nickel cobalt sulfur carbon helium argon iodine quartz basalt granite marble slate limestone "
@@ -67,13 +68,9 @@ def other_subjects(domains: Sequence[Domain], count: int) -> list[Card]:
 def _card(number: int, thing: str, asked: tuple[str, str, str, str], domains: Sequence[Domain]) -> Card:
     subject, topic, question, worked = asked
     other = THINGS[(THINGS.index(thing) + 1) % len(THINGS)]
-    made = Card(
-        card_id=f"EXACT_{subject}_{topic}_{thing}".upper(),
+    made = card(
+        f"EXACT_{subject}_{topic}_{thing}".upper(),
         payload=f"Useful when:\n- {subject}: the {topic} of {thing}\n\nName what is known of {thing}, then judge.",
-        routing_conditions=(),
-        difficulty_tag=Difficulty.MEDIUM,
         domain_tags=(domains[number % len(domains)].name,),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="another subject"),
     )
     return made.illustrated([Example(question.format(each), worked.format(each)) for each in (thing, other)])

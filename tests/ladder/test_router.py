@@ -29,6 +29,7 @@ from kace.models.local import build_grammar
 from kace.models.scripted import Scripted
 from kace.problems import Problem, load_bundled
 from tests.card_samples import named
+from tests.learning.said import Said
 
 NAMES = ("algebra", "geometry", "number_theory")
 REGISTRY = (
@@ -38,22 +39,6 @@ REGISTRY = (
 )
 PROBLEM = Problem("What is 2+2?")
 BY_MODEL = RetrievalConfig(router="model")
-
-
-class Recorded(Scripted):
-    """Says the given texts in order and remembers what it was asked. A text may be an error to raise instead."""
-
-    def __init__(self, *says: str | Exception) -> None:
-        super().__init__(self._next)
-        self.says = list(says)
-        self.requests: list[Request] = []
-
-    def _next(self, request: Request) -> str:
-        self.requests.append(request)
-        said = self.says.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return said
 
 
 def placed(model: Scripted, attempts: Sequence[str] = (), registry: Sequence[Domain] = REGISTRY) -> Context:
@@ -107,7 +92,7 @@ def test_every_choice_reads_as_itself_and_pairs_come_in_one_order():
 
 
 def test_one_good_reply_is_one_call_at_temperature_zero():
-    model = Recorded(named("geometry"))
+    model = Said(named("geometry"))
     assert placed(model) == Context(domains=("geometry",), calls=1, usage=Usage(model_words(model), 0, 2))
     (request,) = model.requests
     assert (request.sampling.temperature, request.sampling.max_tokens) == (0.0, 512)
@@ -116,13 +101,13 @@ def test_one_good_reply_is_one_call_at_temperature_zero():
     assert request.choices == choices_of(NAMES)
 
 
-def model_words(model: Recorded) -> int:
+def model_words(model: Said) -> int:
     return sum(len(message.content.split()) for request in model.requests for message in request.messages)
 
 
 @pytest.mark.parametrize("first", ["I think <problem> topology", '{"domain": "topology"}', "{'domain': 'algebra'}"])
 def test_a_reply_without_its_form_is_asked_for_once_more_with_the_reason(first: str):
-    model = Recorded(first, named("algebra"))
+    model = Said(first, named("algebra"))
     placement = placed(model)
     assert (placement.domains, placement.calls) == (("algebra",), 2)
     asked, again = model.requests
@@ -134,18 +119,18 @@ def test_a_reply_without_its_form_is_asked_for_once_more_with_the_reason(first: 
 
 
 def test_two_unusable_replies_or_a_failed_call_leave_the_domain_unknown_and_are_counted():
-    model = Recorded("topology", "still topology")
+    model = Said("topology", "still topology")
     assert placed(model) == Context(calls=2, usage=Usage(model_words(model), 0, 3))
-    assert placed(Recorded(ModelError(Failure.TIMEOUT, "slow"))) == Context(calls=1)
-    placement = placed(Recorded("topology", ModelError(Failure.REFUSED, "no")))
+    assert placed(Said(ModelError(Failure.TIMEOUT, "slow"))) == Context(calls=1)
+    placement = placed(Said("topology", ModelError(Failure.REFUSED, "no")))
     assert (placement.domains, placement.calls) == ((), 2)
     with pytest.raises(KaceError):
-        placed(Recorded(KaceError("no such model")))
+        placed(Said(KaceError("no such model")))
 
 
 def test_a_registry_with_nothing_to_choose_costs_no_call():
-    assert placed(Recorded(), registry=()) == Context()
-    assert placed(Recorded(), registry=REGISTRY[:1]) == Context(domains=("number_theory",))
+    assert placed(Said(), registry=()) == Context()
+    assert placed(Said(), registry=REGISTRY[:1]) == Context(domains=("number_theory",))
 
 
 # The prompt

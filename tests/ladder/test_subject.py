@@ -23,7 +23,6 @@ from kace.problems import Problem
 from kace.runs.manifest import hold_to, manifest_of
 from tests.exits import says
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 CHEMISTRY = Subject("organic chemistry", "choice")
 FROZEN_HASHES = {
     "classify": "8e2f21e1a003d484",

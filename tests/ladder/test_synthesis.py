@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,12 +22,13 @@ from kace.ladder.record import Outcome, Solution
 from kace.ladder.retrieve import Retriever
 from kace.ladder.session import open_session
 from kace.ladder.tiers import ExitPath
-from kace.models.base import Failure, ModelError, Reply, Request
+from kace.models.base import Failure, ModelError
 from kace.models.scripted import Scripted
 from kace.problems import Problem
 from kace.runs.manifest import manifest_of
 from tests.card_samples import card
 from tests.command import run_kace
+from tests.learning.said import Said
 from tests.one_loop import JUDGE, LOOP
 
 CONFIG = load_config({"profile": "paper", "prompts": "default"}, env={})
@@ -45,42 +46,10 @@ TREE = EpistemicTree.of(
 )
 
 
-class Keeping(Scripted):
-    """Keeps what it was asked."""
-
-    def __init__(self, script: Callable[[Request], str]) -> None:
-        super().__init__(script)
-        self.asked: list[Request] = []
-
-    async def complete(self, request: Request) -> Reply:
-        self.asked.append(request)
-        return await super().complete(request)
-
-
-class Solver(Keeping):
+def solver_of(answers: Sequence[str | None], finish: str | None) -> Said:
     """Gives chosen answers in turn, then the last one from facts."""
-
-    def __init__(self, answers: Sequence[str | None], finish: str | None) -> None:
-        order = iter([*answers, finish])
-
-        def script(request: Request) -> str:
-            answer = next(order)
-            return "no idea" if answer is None else f"Let x be even. So \\boxed{{{answer}}}"
-
-        super().__init__(script)
-
-
-class Teacher(Keeping):
-    """Says one thing, or fails."""
-
-    def __init__(self, reply: str = FACTS, error: Exception | None = None) -> None:
-        super().__init__(lambda request: reply)
-        self.error = error
-
-    async def complete(self, request: Request) -> Reply:
-        if self.error:
-            raise self.error
-        return await super().complete(request)
+    boxes = ("no idea" if each is None else f"Let x be even. So \\boxed{{{each}}}" for each in (*answers, finish))
+    return Said(*boxes)
 
 
 def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = None, **settings: object) -> Solution:
@@ -97,7 +66,7 @@ def solve(solver: Scripted, teacher: object, *, tree: EpistemicTree | None = Non
 
 
 def test_the_answer_from_facts_is_the_answer_and_everything_else_is_the_fallbacks():
-    record = solve(Solver(APART, EXPECTED), Teacher())
+    record = solve(solver_of(APART, EXPECTED), Said(FACTS))
     assert (record.answer, record.correct, record.exit) == (EXPECTED, True, ExitPath.FALLBACK_LAST_HS)
     assert (len(record.attempts), record.paper_calls, record.real_calls) == (10, 10, 11)
     assert not any(attempt.correct for attempt in record.attempts)
@@ -112,7 +81,7 @@ def test_the_answer_from_facts_is_the_answer_and_everything_else_is_the_fallback
 
 
 def test_a_finish_without_an_answer_leaves_the_fallbacks_answer():
-    record = solve(Solver(APART, None), Teacher())
+    record = solve(solver_of(APART, None), Said(FACTS))
     assert record.answer == "9"
     assert record.synthesis and record.synthesis.correct is False
     assert "synthesis no_answer" in audit_line(record)
@@ -124,16 +93,16 @@ def test_a_finish_without_an_answer_leaves_the_fallbacks_answer():
     ids=["ES", "MS", "HS"],
 )
 def test_a_gate_that_opens_never_asks_the_teacher(answers: list[str]):
-    teacher = Teacher()
-    solution = solve(Solver(answers, EXPECTED), teacher)
+    teacher = Said(FACTS)
+    solution = solve(solver_of(answers, EXPECTED), teacher)
     assert teacher.calls == 0
     assert solution.synthesis is None
 
 
 def test_the_teacher_sees_the_hs_attempts_quoted_and_never_the_expected_answer():
-    teacher = Teacher()
-    solve(Solver(APART, "0"), teacher)
-    (request,) = teacher.asked
+    teacher = Said(FACTS)
+    solve(solver_of(APART, "0"), teacher)
+    (request,) = teacher.requests
     assert (request.attempt.tier, request.attempt.index) == ("SYNTHESIS", 0)
     text = "".join(message.content for message in request.messages)
     assert text.count("<attempt>") == text.count("</attempt>") == 5
@@ -151,25 +120,25 @@ def test_long_attempts_are_cut_and_none_can_close_its_quotation():
 
 
 def test_the_solver_reads_the_facts_between_the_problem_and_the_finish_line_with_the_cards_of_hs():
-    solver = Solver(APART, "0")
-    solve(solver, Teacher(FACTS.replace("x < 20", "x < 20 </facts> <cards>")), tree=TREE)
-    system, user = (message.content for message in solver.asked[-1].messages)
+    solver = solver_of(APART, "0")
+    solve(solver, Said(FACTS.replace("x < 20", "x < 20 </facts> <cards>")), tree=TREE)
+    system, user = (message.content for message in solver.requests[-1].messages)
     assert "EXACT_HARDISH_CARD" in system
     assert "EXACT_EASYISH_CARD" not in system
     assert user.startswith("What is x?")
     assert user.index("What is x?") < user.index("<facts>\n- x is even") < user.index("</facts>")
     assert user.count("</facts>") == 1
-    assert user.endswith(solver.asked[0].messages[-1].content.split("\n\n")[-1])
-    assert solver.asked[-1].sampling.temperature == SAMPLING["HS"].temperature  # type: ignore[index]
+    assert user.endswith(solver.requests[0].messages[-1].content.split("\n\n")[-1])
+    assert solver.requests[-1].sampling.temperature == SAMPLING["HS"].temperature  # type: ignore[index]
 
 
 def test_the_finish_has_the_role_of_the_hard_tier_in_the_papers_prompts():
-    solver, plain = Solver(APART, "0"), Solver(APART, "0")
-    solve(solver, Teacher(), prompts="paper")
-    solve(plain, Teacher())
+    solver, plain = solver_of(APART, "0"), solver_of(APART, "0")
+    solve(solver, Said(FACTS), prompts="paper")
+    solve(plain, Said(FACTS))
     role = template("paper/role_hs")
-    assert role in solver.asked[-1].messages[0].content
-    assert role not in plain.asked[-1].messages[0].content
+    assert role in solver.requests[-1].messages[0].content
+    assert role not in plain.requests[-1].messages[0].content
 
 
 UNUSABLE = {
@@ -190,8 +159,8 @@ UNUSABLE = {
 @pytest.mark.parametrize("reply", UNUSABLE.values(), ids=UNUSABLE.keys())
 def test_without_usable_facts_there_is_no_finish(reply: str):
     assert read_facts(reply) == ()
-    solver = Solver(APART, EXPECTED)
-    solution = solve(solver, Teacher(reply))
+    solver = solver_of(APART, EXPECTED)
+    solution = solve(solver, Said(reply))
     assert solution.synthesis is None
     assert solver.calls == solution.real_calls == 10
 
@@ -205,7 +174,7 @@ def test_facts_are_read_once_each_and_answers_are_left_out():
 
 
 def test_a_teacher_that_fails_is_data_and_worth_another_try():
-    solution = solve(Solver(APART, EXPECTED), Teacher(error=ModelError(Failure.PROVIDER_ERROR, "503")))
+    solution = solve(solver_of(APART, EXPECTED), Said(ModelError(Failure.PROVIDER_ERROR, "503")))
     assert solution.synthesis and solution.synthesis.detail == "teacher: 503"
     assert solution.failed and solution.answer == "9"
 

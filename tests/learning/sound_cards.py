@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kace.cards.card import Card, Difficulty, Provenance
+from kace.cards.card import Card, Provenance
+from tests.card_samples import card
 
 PAYLOADS = {
     "RUBRIC_PEGGED_WEIGHT_ROUND": (
@@ -58,12 +59,5 @@ PAYLOADS = {
 
 def sound_card(card_id: str, domain: str = "algebra", supporting: tuple[str, ...] = ()) -> Card:
     """One of the cards above."""
-    return Card(
-        card_id=card_id,
-        payload=PAYLOADS[card_id],
-        routing_conditions=(),
-        difficulty_tag=Difficulty.MEDIUM,
-        domain_tags=(domain,),
-        helpfulness_score=0.0,
-        provenance=Provenance(source="teacher", supporting_problems=supporting),
-    )
+    own = Provenance(source="teacher", supporting_problems=supporting)
+    return card(card_id, payload=PAYLOADS[card_id], domain_tags=(domain,), provenance=own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,6 @@ from kace.ladder.tiers import ExitPath
 from kace.learning.calibrate import LEAST, calibrate, loosest, nearest_others, own_cards
 from kace.problems import Problem
 from tests.card_samples import card as sample
-
-ROOT = Path(__file__).resolve().parents[2]
 
 FERRY = "A ferry crosses the fjord with {} crates of herring, and every gull steals {} crates. How many crates land?"
 LOOM = "A weaver threads a loom with {} spools of crimson yarn, and each shuttle tangles {}. How many spools hold?"

@@ -40,9 +40,15 @@ pytestmark = pytest.mark.usefixtures("few_everyday_problems")
 
 
 def learned(
-    world: World, out: Path, *, config: Config = CONFIG, train: tuple[Problem, ...] = TRAIN, **settings: object
+    world: World,
+    out: Path,
+    *,
+    config: Config = CONFIG,
+    train: tuple[Problem, ...] = TRAIN,
+    start: EpistemicTree | None = None,
+    **settings: object,
 ) -> EpistemicTree:
-    plan = LearnPlan(train, config, Settings.model_validate(settings), out)
+    plan = LearnPlan(train, config, Settings.model_validate(settings), out, start=start)
 
     async def work() -> EpistemicTree:
         async with open_study(plan, model=world.solver(), teacher=world.teacher()) as study:
@@ -158,22 +164,34 @@ def test_a_learned_card_is_found_in_other_words_and_not_by_other_kinds(tmp_path:
 
 def test_every_admitted_card_is_measured_whatever_the_gate_says(tmp_path: Path):
     """The gate is closed; half of the attempts hide a card from its own problems and their nearest neighbours."""
+    train = told_again(TRAIN)
+    ids = {problem.name: problem.id for problem in train}
     closed = load_config({"model": DEFAULTS.model, "preset": "starter", "relevance_threshold": 0.99}, env={})
-    tree = learned(World(misleading=False), tmp_path / "tree", config=closed, train=told_again(TRAIN), max_harm=0)
+    tree = learned(World(misleading=False), tmp_path / "tree", config=closed, train=train, max_harm=0)
     steps = read_steps(tmp_path / "tree" / "learn" / "steps.jsonl")
     (impact,) = (line.read(Impact) for line in steps if line.what == "impact")
     assert impact.lifts.keys() >= RULE_CARDS
     assert all(tree.card(name).status is Status.VALIDATED for name in RULE_CARDS)
     for name, lift in impact.lifts.items():
         sources = tree.card(name).provenance.supporting_problems
-        assert {vote.problem for vote in lift.votes} & set(sources), "its own problems"
+        assert {vote.problem for vote in lift.votes} & {ids[source] for source in sources}, "its own problems"
 
 
-class Gapped(World):
-    """A curator that reports a gap."""
+seen: list[str] = []
+
+
+class Watched(World):
+    """A teacher who keeps what it was shown."""
 
     def teach(self, request: Request) -> str:
         seen.append(f"{request.attempt.problem}: {request.messages[-1].content}")
+        return super().teach(request)
+
+
+class Gapped(Watched):
+    """A curator that reports a gap."""
+
+    def teach(self, request: Request) -> str:
         told = super().teach(request)
         return (
             f"{told}\n<gap>\ntext: no card says what a lunt is\n</gap>" if "revise" in request.attempt.problem else told
@@ -229,8 +247,8 @@ def test_what_no_card_is_shown_to_is_not_solved_again_to_measure_cards(tmp_path:
     assert {frozenset(solved(f"dropout-{number}")) for number in range(1, 5)} == {frozenset(everything - sums)}
 
 
-class Sure(World):
-    """A solver that agrees with itself on a wrong answer to every flim, and a teacher who keeps what it was shown."""
+class Sure(Watched):
+    """A solver that agrees with itself on a wrong answer to every flim."""
 
     def solver(self) -> Scripted:
         def say(request: Request) -> str:
@@ -238,16 +256,6 @@ class Sure(World):
             return "\\boxed{1}" if easy and "the flim of" in request.messages[-1].content else solve(request)
 
         return Scripted(say, name="world")
-
-    def teacher(self) -> Scripted:
-        def say(request: Request) -> str:
-            seen.append(request.messages[-1].content)
-            return self.teach(request)
-
-        return Scripted(say, name="world-teacher")
-
-
-seen: list[str] = []
 
 
 @pytest.mark.parametrize("confident", [False, True])
@@ -258,8 +266,8 @@ def test_a_rule_that_es_is_confidently_wrong_about_is_learned_only_on_demand(tmp
     assert ("EXACT_FLIM_RULE" in tree) is confident
 
 
-class Late(World):
-    """A solver that finds every flim out at HS, and agrees with nobody before; and a teacher who keeps what it saw."""
+class Late(Watched):
+    """A solver that finds every flim out at HS, and agrees with nobody before."""
 
     def solver(self) -> Scripted:
         def say(request: Request) -> str:
@@ -270,8 +278,6 @@ class Late(World):
             return f"\\boxed{{{RULES['flim'](a, b)}}}"
 
         return Scripted(say, name="world")
-
-    teacher = Sure.teacher
 
 
 @pytest.mark.parametrize("failures", ["tier", "final"])
@@ -289,15 +295,8 @@ def test_what_only_an_earlier_tier_failed_is_no_failure_where_the_final_answer_c
 def test_imagination_goes_in_rounds_over_the_cards_of_a_tree(tmp_path: Path):
     world = World(misleading=False, idle=False)
     tree = learned(world, tmp_path / "tree", train=problems(4), **TEXT)
-    plan = LearnPlan(
-        problems(4), CONFIG, Settings(**{**TEXT, "epochs": 0, "imagine": 2}), tmp_path / "more", start=tree
-    )
-
-    async def work() -> EpistemicTree:
-        async with open_study(plan, model=world.solver(), teacher=world.teacher()) as study:
-            return await learn(study)
-
-    more = asyncio.run(work())
+    settings = {**TEXT, "epochs": 0, "imagine": 2}
+    more = learned(world, tmp_path / "more", train=problems(4), start=tree, **settings)
     assert all(more.card(card.card_id) == card for card in tree), "what was there stays"
     rounds = [
         {card.card_id for card in open_tree(tmp_path / "more" / "snapshots" / f"epoch-{n}.jsonl")} for n in (1, 2)

@@ -60,10 +60,6 @@ def find(
     )
 
 
-def reasons(found: Proposals) -> dict[str, str]:
-    return {refused.card_id: refused.reason for refused in found.refused}
-
-
 # What is asked
 
 

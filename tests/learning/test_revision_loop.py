@@ -109,9 +109,6 @@ class Everywhere(World):
             return "\n".join((super().teach(request), card))
         if "revise" in name and "id: READING_FLIM_EVERYWHERE" in asked:
             return revision("READING_FLIM_EVERYWHERE", "EDIT", payload("flim", statement("flim")))
-        if "admit" in name:
-            ids = dict.fromkeys(re.findall(r"\[((?:EXACT|RUBRIC|READING)_[A-Z0-9_]+)\]", asked))
-            return "\n".join(f"<ruling>\nid: {card}\nverdict: admit\nreason: general\n</ruling>" for card in ids)
         return super().teach(request)
 
 
@@ -129,9 +126,8 @@ def flim_everywhere(count: int, start: int = 0) -> tuple[Problem, ...]:
 
 def test_a_universal_card_is_revised_by_its_own_curator_and_helps_in_every_domain(tmp_path: Path):
     world, train, test = Everywhere(knowledge=()), flim_everywhere(6), flim_everywhere(3, start=50)
-    settings = SETTINGS
-    before = learned(world, tmp_path / "plain", config=TURNS, train=train, **settings | {"refine": 0})
-    after = learned(world, tmp_path / "tree", config=TURNS, train=train, **settings)
+    before = learned(world, tmp_path / "plain", config=TURNS, train=train, **SETTINGS | {"refine": 0})
+    after = learned(world, tmp_path / "tree", config=TURNS, train=train, **SETTINGS)
     assert accuracy(world, before, test, TURNS) == pytest.approx(1 / 2)
     assert accuracy(world, after, test, TURNS) == 1.0
     assert any(place == UNIVERSAL and look.accepted for place, look in looks(tmp_path / "tree"))

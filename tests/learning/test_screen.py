@@ -229,11 +229,3 @@ def test_no_training_problem_of_the_technique_set_reaches_the_default_cut_off():
     )
     largest = max(held_out.overlap(problem.text) for problem in load_bundled("techniques", "train"))
     assert CUT_OFF - 0.02 < largest < CUT_OFF
-
-
-def test_a_card_is_refused_for_an_example_that_tells_a_held_out_problem():
-    told = Example("A choir stands in 12 rows of 7. How many sing?", "Rule: multiply.\n7 * 12 = 84.\n\\boxed{84}")
-    card = sound_card(next(iter(PAYLOADS))).illustrated((told,))
-    other = Problem("What is 2 + 2?", "4")
-    assert broken(LeakScreen((other,)), card) is None
-    assert broken(LeakScreen((other,), HASHES), card) == "answer_leak"

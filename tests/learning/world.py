@@ -176,7 +176,7 @@ def _wordings(card_id: str, count: int) -> str:
 
 
 def _ids(asked: str) -> list[str]:
-    return list(dict.fromkeys(re.findall(r"\b(?:EXACT|RUBRIC)_[A-Z0-9_]+\b", asked)))
+    return list(dict.fromkeys(re.findall(r"\b(?:EXACT|RUBRIC|READING)_[A-Z0-9_]+\b", asked)))
 
 
 def _ruling(card_id: str) -> str:
