@@ -24,7 +24,7 @@ def card(card_id: str, **changes: object) -> Card:
         "helpfulness_score": 0.0,
         **changes,
     }
-    return Card(card_id=card_id, provenance=provenance, **fields)
+    return Card.model_validate({"card_id": card_id, "provenance": provenance, **fields})
 
 
 NAMES = ("algebra", "geometry", "number_theory")
@@ -37,7 +37,7 @@ def a_card(card_id: str = "EXACT_SUM_OF_SQUARES", **fields: object) -> Card:
         "payload": "Useful when:\n- sum of two squares\nDo not apply if:\n- the terms are not squares\n\n"
         "Use $a^2+b^2=(a+b)^2-2ab$.\nCheck with small numbers.",
         "routing_conditions": ("pick when two squares are added",),
-        "provenance": Provenance(source="teacher", promotion_status=fields.pop("status", Status.EXPERIMENTAL)),
+        "provenance": {"source": "teacher", "promotion_status": fields.pop("status", Status.EXPERIMENTAL)},
     }
     return card(card_id, **{**default, **fields})
 
