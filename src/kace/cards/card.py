@@ -267,7 +267,7 @@ Name = Annotated[
         "[a-z][a-z0-9]*(_[a-z0-9]+)*", "use snake_case, as in number_theory"
     ),
 ]
-# The teacher is asked for 3 to 6 words; other stores have longer ids.
+# The teacher writes 3 to 6 words; other stores have longer ids.
 CardId = Annotated[
     str,
     Field(max_length=64),

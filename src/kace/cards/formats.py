@@ -87,7 +87,7 @@ def read_exchange(data: bytes, source: str = SOURCE) -> Bundle:
         cards = value.get("cards", [])
         if not isinstance(cards, list) or value.keys() - {"domains", "cards"}:
             raise DataError(
-                "the cards are no list, or stand beside unknown fields",
+                "the cards are no list, or there are unknown fields beside them",
                 fix=_NOT_CARDS,
             )
     registry = domains_of(domains)

@@ -164,7 +164,7 @@ def _open(
 
         if calls is None:
             raise UsageError(
-                "--batch goes on from a run directory, and there is none here",
+                "--batch keeps its jobs in a run directory, and there is none here",
                 fix="leave it out",
             )
         model = Batched(

@@ -123,7 +123,7 @@ def demonstrations(
 def wordings(count: int, retells: Callable[[str], bool]) -> Writing:
     """Return how so many wordings are written, without those that retell a problem.
 
-    A card with fewer than half of those asked for is asked for again.
+    A card with fewer than half of them is in the second round again.
     """
 
     def add(card: Card, block: Block) -> Card:

@@ -16,7 +16,7 @@ exhortations, and carry over nothing from the problems:
 A number is telling when it does not occur everywhere: 7 and 180 do, 142 does not.
 
 What is not covered: an answer that a teacher hides on purpose (in base64, as a sum), an
-equal expression (the root of 68 for twice that of 17), and a story told in other words.
+equal expression (the root of 68 for twice that of 17), and a retold story.
 The screen catches accidents.
 """
 
@@ -57,7 +57,7 @@ def _phrases(name: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile("|".join(_TABLES[name]), flags)
 
 
-_TALK = "it speaks of {!r}, which is about tests and not about mathematics"
+_TALK = "it mentions {!r}, which is about tests and not about mathematics"
 _ORDER = "it orders its reader about: {!r}"
 _BANNED = (
     ("benchmark_talk", _phrases("tests", re.NOFLAG), _TALK),

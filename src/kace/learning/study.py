@@ -1,7 +1,7 @@
 """What a training works with: settings, the log of its steps, models, and its tree.
 
-Each finished step is one line of steps.jsonl, written when all that it stands for is on
-disk. So the same command goes on after a kill between any two steps. A workbench is an
+Each finished step is one line of steps.jsonl, written when all that belongs to it is on
+disk. So the same command resumes after a kill between any two steps. A workbench is an
 open folder with solver and teacher, under one ledger; other methods' trainings use it
 too. A study is the workbench of `kace learn`, with its tree.
 """

@@ -32,7 +32,7 @@ TEACHING = {"teacher", "teacher_base_url", "teacher_max_tokens"}
 SETTINGS = {**Config.model_fields, **RetrievalConfig.model_fields}
 DEFAULTS = {name: field.get_default() for name, field in SETTINGS.items()}
 SHOWN = 9  # differing settings that an error names
-_RESTORE = "restore it, or remove it and repeat the command that made the run: it goes on"
+_RESTORE = "restore it, or remove it and repeat the command that made the run: it resumes"
 
 
 class Manifest:
