@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kace.cards.card import Example
+from kace.cards.card import Difficulty, Example
 from kace.cards.tree import EpistemicTree
 from kace.errors import UsageError
 from kace.ladder.record import Solution
@@ -94,6 +94,22 @@ def test_a_card_tried_first_decides_only_by_unanimous_attempts(answers, path, ti
     assert [recall.tier for recall in solution.recalls] == ["MS"]
     assert ids("MEDCOUNT") <= solver.shown["MS"]
     assert not solver.shown.get("HS") and not solver.shown.get("ES"), "what follows reads nothing"
+
+
+def test_a_card_of_either_tier_is_tried_and_the_ladder_without_cards_follows_where_none_is_near():
+    cards = []
+    for card in SHOWING:
+        cards.append(card.revised(difficulty_tag=Difficulty.HARD) if card.examples else card)
+    hard = EpistemicTree.of(SHOWING.domains, cards)
+    config = reading(es_policy="try", try_threshold=0.2)
+    solver = Solver(["2", "2", "2"])
+    solution = solve("kace", solver, KNOWN, config=config, tree=hard)
+    assert (solution.exit, solution.paper_calls) == (ExitPath.MS_MAJORITY, 3)
+    assert ids("MEDCOUNT") <= solver.shown["MS"]
+    config = reading(es_policy="try", try_threshold=1.0)
+    solver = Solver(["1", "2", "3", "4", "5", "6", "7", "8", "9", "2"])
+    solve("kace", solver, KNOWN, config=config, tree=hard)
+    assert not ids("MEDCOUNT") & (solver.shown["MS"] | solver.shown["HS"])
 
 
 def test_only_a_card_that_reaches_the_threshold_is_tried():

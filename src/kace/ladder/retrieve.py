@@ -110,9 +110,23 @@ class Retriever:
         self, problem: Problem, tier: TierName, domains: Sequence[str]
     ) -> tuple[Sequence[Card], Sequence[Card]]:
         """Return the block, and its relevant cards before the token budget."""
-        block = self.tree.project(tier, domains)
+        block = self.readable(tier, domains)
         relevant = self.relevance.relevant(problem.text, block)
         return block, self.best(problem.text, relevant)
+
+    def readable(
+        self, tier: TierName, domains: Sequence[str]
+    ) -> Sequence[Card]:
+        """Return the block of a tier and domains; a card tried first may be of either tier."""
+        block = self.tree.project(tier, domains)
+        if self.config.es_policy != "try":
+            return block
+        every = list(block)
+        for other in (TierName.MS, TierName.HS):
+            for card in self.tree.project(other, domains):
+                if card.examples and card not in every:
+                    every.append(card)
+        return every
 
     def best(
         self,
@@ -171,7 +185,7 @@ class Retriever:
             return False
         routed = await self.router(problem)
         near = []
-        for card in self.tree.project(TierName.MS, routed.domains):
+        for card in self.readable(TierName.MS, routed.domains):
             if card.examples and scores.get(card.card_id, 0.0) >= least:
                 near.append(card)
         context = Context(tuple(near), placement=self.config.placement)
