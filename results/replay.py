@@ -227,28 +227,38 @@ def group_families(split: str) -> dict[str, str]:
     return found
 
 
-def row_of(families: list[Family]) -> str:
-    """Return the cells of one group: gain, gained and lost, calls, tokens, cards."""
+def gain_of(families: list[Family]) -> str:
+    """Return the gain of one group with its interval, then gained and lost."""
     solves = sum(each.solves for each in families)
     gained = sum(each.gained for each in families)
     lost = sum(each.lost for each in families)
     pairs = [(each.gained - each.lost, each.solves) for each in families]
     interval = cluster_interval(pairs)
-    calls_alone = sum(each.calls_alone for each in families)
-    calls = sum(each.calls for each in families) / calls_alone
-    tokens_alone = sum(each.tokens_alone for each in families)
-    tokens = sum(each.tokens for each in families) / tokens_alone
-    right = sum(each.right for each in families) / solves
-    wrong = sum(each.wrong for each in families)
-    borrowed = sum(each.borrowed for each in families) / max(1, wrong)
     assert interval is not None
     gain = "identical"
     if gained or lost:
         low, high = (100 * end for end in interval)
         mean = 100 * (gained - lost) / solves
         gain = f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+    return f"{gain} | +{gained} -{lost}"
+
+
+def calls_of(families: list[Family]) -> float:
+    """Return the calls of one group as a share of Tiered's."""
+    alone = sum(each.calls_alone for each in families)
+    return sum(each.calls for each in families) / alone
+
+
+def row_of(families: list[Family]) -> str:
+    """Return the cells of one group: gain, gained and lost, calls, tokens, cards."""
+    solves = sum(each.solves for each in families)
+    tokens_alone = sum(each.tokens_alone for each in families)
+    tokens = sum(each.tokens for each in families) / tokens_alone
+    right = sum(each.right for each in families) / solves
+    wrong = sum(each.wrong for each in families)
+    borrowed = sum(each.borrowed for each in families) / max(1, wrong)
     return (
-        f"{gain} | +{gained} -{lost} | {calls:.2f} | "
+        f"{gain_of(families)} | {calls_of(families):.2f} | "
         f"{tokens:.2f} | {right:.0%} | {wrong / solves:.0%} | {borrowed:.0%}"
     )
 
