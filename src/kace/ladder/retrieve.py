@@ -121,12 +121,12 @@ class Retriever:
         block = self.tree.project(tier, domains)
         if self.config.es_policy != "try":
             return block
-        every = list(block)
+        every = {card.card_id: card for card in block}
         for other in (TierName.MS, TierName.HS):
             for card in self.tree.project(other, domains):
-                if card.examples and card not in every:
-                    every.append(card)
-        return every
+                if card.examples:
+                    every.setdefault(card.card_id, card)
+        return list(every.values())
 
     def best(
         self,

@@ -246,15 +246,16 @@ def _harm_of(
         sizes = Counter(by.of(pair.problem) for pair in shown)
         interval = cluster_wilson(broken / len(shown), sizes.values())
     known = other.manifest.part("right_cards")
-    kinds = []
-    for pair in shown:
-        right = known.get(pair.family or "")
-        fits = isinstance(right, list) and not set(right).isdisjoint(pair.cards)
-        kinds.append(("a right card" if fits else "only wrong cards", pair))
     found = uses_of(cards_of(shown))
-    for card, pair in cards_of(shown if known else ()):
-        right = known.get(pair.family or "")
-        found[card].astray += not (isinstance(right, list) and card in right)
+    kinds = []
+    for pair in shown if known else ():
+        listed = known.get(pair.family or "")
+        right = listed if isinstance(listed, list) else []
+        wrong = [card for card in pair.cards if card not in right]
+        for card in wrong:
+            found[card].astray += 1
+        fits = len(wrong) < len(pair.cards)
+        kinds.append(("a right card" if fits else "only wrong cards", pair))
     uses = sorted(
         found.values(),
         key=lambda use: (use.gained - use.broken, -use.broken),
@@ -267,7 +268,7 @@ def _harm_of(
         interval=interval,
         cluster=by.field,
         cards=tuple(uses),
-        kinds=tuple(uses_of(kinds if known else ()).values()),
+        kinds=tuple(uses_of(kinds).values()),
     )
 
 
